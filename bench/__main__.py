@@ -17,6 +17,7 @@ from bench.scenarios import (
     Scenario,
     backlog,
     batches,
+    cluster,
     deadletters,
     fanout,
     filters,
@@ -50,6 +51,7 @@ SCENARIOS: Sequence[Scenario] = (
     portal,
     startup,
     replicated,
+    cluster,
 )
 
 

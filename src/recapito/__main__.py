@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from importlib import import_module
 
 from recapito.system.parent_death import tie_to_parent
 
@@ -13,19 +14,8 @@ def main() -> None:
     """
     if sys.argv[1:2] == ["role"] and len(sys.argv) > 3 and not tie_to_parent(int(sys.argv[3])):
         sys.exit(1)
-    if sys.argv[1:3] == ["role", "portal"]:
-        from recapito.portal.process import run_portal
-
-        sys.exit(run_portal())
-    if sys.argv[1:3] == ["role", "standby"]:
-        from recapito.process.standby import run_standby
-
-        sys.exit(run_standby())
     if sys.argv[1:2] == ["role"]:
-        gc.disable()  # everything loaded now stays; the role enables the collector once it runs
-        from recapito.process.roles import run_role
-
-        sys.exit(run_role(sys.argv[2]))
+        sys.exit(_run_role(sys.argv[2], in_cluster=sys.argv[4:] == ["cluster"]))
     try:
         from recapito.cli import run
         from recapito.cli.toolkit.fatal import ready_streams
@@ -35,6 +25,31 @@ def main() -> None:
     except KeyboardInterrupt:  # before a command could begin
         code = 130
     sys.exit(code)
+
+
+def _run_role(name: str, in_cluster: bool) -> int:
+    """Run a role, and load that role alone.
+
+    That of a node loads NATS before it waits for its configuration: a hand-over need not wait for that.
+    """
+    if name == "portal":
+        from recapito.portal.process import run_portal
+
+        return run_portal()
+    if name == "standby":
+        from recapito.process.standby import run_standby
+
+        return run_standby()
+    gc.disable()  # everything loaded now stays; the role enables the collector once it runs
+    if name == "intake":
+        from recapito.process.intake_role import run_intake as run
+    elif name == "dispatch":
+        from recapito.process.dispatch_role import run_dispatch as run
+    else:
+        from recapito.process.alone import run_alone as run
+    if in_cluster:
+        import_module("recapito.composition.cluster")
+    return run()
 
 
 if __name__ == "__main__":

@@ -42,6 +42,10 @@ class TooLarge(CallerError):
     """The body, an event or the number of events is over its limit."""
 
 
+class LoopDetected(CallerError):
+    """Forwarded events came by this topic before."""
+
+
 class Busy(Exception):
     """The server cannot take the request now; the caller should repeat it after `retry_after_s`."""
 

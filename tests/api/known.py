@@ -6,9 +6,9 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from recapito.api.auth.access import Access
 from recapito.api.auth.issuer import TokenIssuer
 from recapito.api.auth.tokens import TokenVerifier
-from recapito.api.services import Access
 from recapito.domain import limits
 from recapito.domain.access.roles import Plane, Principal, PrincipalDirectory, RegisteredPrincipal, Role, hash_secret
 from recapito.identity.signer import Signer

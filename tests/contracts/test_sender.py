@@ -9,8 +9,10 @@ import pytest
 
 from recapito.azure.access import AzureAccess
 from recapito.azure.amqp_clients import AmqpClients
+from recapito.azure.entra import EntraTokens
 from recapito.contracts.sender import Exchange, Sender
 from recapito.domain.access.egress import Egress
+from recapito.domain.connections.choice import Choice, choose
 from recapito.domain.connections.parse_host import from_function_host
 from recapito.domain.connections.parse_storage import from_connection_string
 from recapito.domain.delivery.batch import Batch
@@ -19,6 +21,7 @@ from recapito.domain.resources.destination import (
     AzureFunction,
     Broker,
     Destination,
+    EventGrid,
     EventHub,
     ServiceBusQueue,
     StorageQueue,
@@ -26,6 +29,7 @@ from recapito.domain.resources.destination import (
 )
 from recapito.senders.azure_http import AzureHttpSender
 from recapito.senders.broker import BrokerSender
+from recapito.senders.event_grid import EventGridAdapter
 from recapito.senders.function import FunctionAdapter
 from recapito.senders.memory import MemorySender, ScriptedOutcome
 from recapito.senders.storage_queue import StorageQueueSender
@@ -114,6 +118,21 @@ async def function_world(request: pytest.FixtureRequest) -> AsyncIterator[World]
         await webhooks.close()
 
 
+@asynccontextmanager
+async def event_grid_world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    """Topics of other servers, each found by its connection."""
+    async with Receiver(answering(OK)) as good, Receiver(answering(status(503))) as busy, Receiver(silent) as mute:
+        hosts = [f"http://127.0.0.1:{receiver.port}" for receiver in (good, busy, mute)] + ["http://gone.test"]
+        ids = [f"/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/t{n}" for n in range(4)]
+        texts = [Choice(connection_string=f"Endpoint={host};SharedAccessKey=key") for host in hosts]
+        connections = {id.lower(): choose(id, text) for id, text in zip(ids, texts, strict=True)}
+        webhooks = WebhookSender(Egress.LOCAL, resolver=names(), now=lambda: 0)
+        sender = AzureHttpSender(EventGridAdapter(EntraTokens()), keyring(connections), webhooks)
+        yield World(sender, *(EventGrid(resource_id=id) for id in ids))
+        await sender.close()
+        await webhooks.close()
+
+
 def broker_world(kind: type[Broker]) -> Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[World]]:
     """Entities of the tests' broker, and a name that leads nowhere."""
 
@@ -143,7 +162,7 @@ BROKERS = [
 ]
 
 
-@pytest.fixture(params=[webhook_world, memory_world, function_world, STORAGE_QUEUE, *BROKERS])
+@pytest.fixture(params=[webhook_world, memory_world, function_world, event_grid_world, STORAGE_QUEUE, *BROKERS])
 def hold(request: pytest.FixtureRequest) -> Callable[[Law], None]:
     """Holds an implementation to a law."""
     world: Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[World]] = request.param

@@ -30,6 +30,8 @@ from recapito.domain.connections.connection import (
     FunctionKey,
     PolicyKey,
     SharedAccess,
+    TopicKey,
+    TopicToken,
 )
 from recapito.domain.dead_letter import record
 from recapito.domain.dead_letter.blob_notice import BlobNotice, blob_created, decode_notice, encode_notice
@@ -59,10 +61,11 @@ from recapito.domain.history.chunk import pack as pack_chunk
 from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND
 from recapito.domain.observability.diagnostic import delivery_failure, publish_failure
 from recapito.domain.profiles.profile import EndpointKind
-from recapito.domain.profiles.profile import names as profile_names
+from recapito.domain.profiles.profile import known as profile_names
 from recapito.domain.resources.delivery_options import DeliveryOptions
 from recapito.domain.resources.destination import (
     AzureFunction,
+    EventGrid,
     EventHub,
     HybridConnection,
     ServiceBusQueue,

@@ -20,6 +20,7 @@ ACCOUNT = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/goldenstore"
 BUS = f"{GROUP}/providers/Microsoft.ServiceBus/namespaces/goldenbus"
 HUBS = f"{GROUP}/providers/Microsoft.EventHub/namespaces/goldenhubs"
 RELAY = f"{GROUP}/providers/Microsoft.Relay/namespaces/goldenrelay"
+GRID = f"{GROUP}/providers/Microsoft.EventGrid"
 APP = f"{GROUP}/providers/Microsoft.Web/sites/goldenapp"
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
@@ -58,6 +59,7 @@ DESTINATIONS = {
     "service bus queue": it.ServiceBusQueue(resource_id=f"{BUS}/queues/golden"),
     "service bus topic": it.ServiceBusTopic(resource_id=f"{BUS}/topics/golden"),
     "event hub": it.EventHub(resource_id=f"{HUBS}/eventhubs/golden"),
+    "event grid": it.EventGrid(resource_id=f"{GRID}/topics/golden"),
 }
 _OPERANDS: dict[str, tuple[Any, ...]] = {
     "NumberIn": (1, 2.5),
@@ -276,6 +278,7 @@ LATER_COLUMNS: dict[str, Any] = {
     "origin": "dead:BILLING/2026/9/21/14/a.json",
     "ids": ["1", "2", "3"],
     "traces": {1: TRACE},
+    "passed": ["", "0123456789abcdef"],
 }
 NO_COLUMNS: dict[str, Any] = {
     "domain_topics": [],
@@ -284,6 +287,7 @@ NO_COLUMNS: dict[str, Any] = {
     "origin": "",
     "ids": [],
     "traces": {},
+    "passed": [],
 }
 
 
@@ -319,6 +323,7 @@ TRIED = it.Parked(
         last_result=it.Result.NOT_FOUND,
         last_status=404,
         trace=TRACE,
+        passed="0123456789abcdef",
     ),
 )
 BURIAL = it.Burial(
@@ -521,6 +526,7 @@ def _roles() -> dict[str, Case]:
         stopped={9: "why"},
         unmatched={7: 12},
         blocked=1,
+        refused={10: "to-the-cloud"},
     )
     return {
         "histogram": _packed(seconds),
@@ -562,6 +568,16 @@ CONNECTIONS = {
         resource_id=APP,
         endpoints={it.AzureService.FUNCTION: "https://goldenapp.azurewebsites.net"},
         credential=it.FunctionKey(key="gold"),
+    ),
+    "topic key": it.Connection(
+        resource_id=f"{GRID}/topics/golden",
+        endpoints={it.AzureService.EVENT_GRID: "https://golden.westeurope-1.eventgrid.azure.net/api/events"},
+        credential=it.TopicKey(key="gold"),
+    ),
+    "topic token": it.Connection(
+        resource_id=f"{GRID}/topics/golden2",
+        endpoints={it.AzureService.EVENT_GRID: "https://golden2.westeurope-1.eventgrid.azure.net/api/events"},
+        credential=it.TopicToken(token="r=gold&e=2030-01-01T00%3a00%3a00Z&s=gold"),
     ),
 }
 SEAL_KEY = bytes(range(32))  # for tests only

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from recapito.clock import ManualClock
 from recapito.contracts.ledger import LaneRow
 from recapito.domain import limits
 from recapito.domain.capacity import Space
+from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import Subscription
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.maintenance.janitor import Janitor
@@ -311,6 +313,56 @@ def test_a_lock_out_of_reach_is_told_and_tried_again() -> None:
 
     asyncio.run(test())
     assert told == ["janitor.failed"]
+
+
+class SlowLedger:
+    """A ledger whose lanes take a while to read. It knows when it was read."""
+
+    def __init__(self, clock: ManualClock, slow_ns: int) -> None:
+        self._clock = clock
+        self._slow_ns = slow_ns
+        self.read_at: list[int] = []
+
+    async def lanes(self) -> list[LaneRow]:
+        self.read_at.append(self._clock.now())
+        self._clock.move_to(self._clock.now() + self._slow_ns)
+        return []
+
+    async def damaged_counts(self, after: int) -> dict[str, int]:
+        return {}
+
+
+@pytest.mark.parametrize(("slow_ns", "pause_s"), [(0, 1), (SECOND // 10, 5), (5 * SECOND, 10)])
+def test_long_rounds_are_seldom(slow_ns: int, pause_s: int) -> None:
+    """Rounds over thousands of subscriptions do not keep a processor busy, and come every ten seconds at least."""
+
+    async def test() -> None:
+        clock, log = ManualClock(0), MemoryLog(MemoryDisk())
+        ledger = SlowLedger(clock, slow_ns)
+        running = asyncio.create_task(Janitor(log, log, ledger, clock).run())
+        while len(ledger.read_at) < 3 and not running.done():
+            await asyncio.sleep(0)
+            clock.move_to(clock.next_instant() or clock.now())
+        running.cancel()
+        assert ledger.read_at[2] - ledger.read_at[1] == slow_ns + pause_s * SECOND
+
+    asyncio.run(test())
+
+
+def test_a_full_disk_is_not_left_alone_between_long_rounds() -> None:
+    """While the disk has no room, the next round comes after a second, however long the last one took."""
+
+    async def test() -> None:
+        clock, log = ManualClock(0), MemoryLog(MemoryDisk())
+        ledger, disk = SlowLedger(clock, SECOND), DiskWatch(lambda: Space(1, 1000))
+        running = asyncio.create_task(Janitor(log, log, ledger, clock, disk=disk).run())
+        while len(ledger.read_at) < 3 and not running.done():
+            await asyncio.sleep(0)
+            clock.move_to(clock.next_instant() or clock.now())
+        running.cancel()
+        assert ledger.read_at[2] - ledger.read_at[1] == 2 * SECOND
+
+    asyncio.run(test())
 
 
 class RenewingLedger(MemoryLedger):

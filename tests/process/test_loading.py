@@ -9,7 +9,8 @@ import pytest
 @pytest.mark.parametrize(
     ("module", "foreign"),
     [
-        ("recapito.process.roles", {"aiohttp", "nats", "recapito.api.router"}),
+        ("recapito.process.intake_role", {"aiohttp", "nats", "recapito.api.router", "recapito.dispatch.dispatcher"}),
+        ("recapito.process.dispatch_role", {"aiohttp", "nats", "uvicorn", "starlette", "yaml", "recapito.api.app"}),
         ("recapito.process.standby", {"nats", "pycurl", "recapito.stores.sqlite", "recapito.dispatch.dispatcher"}),
         ("recapito.process.supervisor", {"aiohttp", "nats", "uvicorn", "apsw"}),
     ],

@@ -13,7 +13,7 @@ from recapito.domain.delivery.attributes import Header
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import DynamicAttribute, StaticAttribute, Subscription
 from tests.domain.filters.reference import find
-from tests.sim import liveness
+from tests.sim import cloud, liveness
 from tests.sim.books import Owed, State
 from tests.sim.endpoints import Arrival, ArrivedEvent
 
@@ -51,6 +51,7 @@ def check_answer(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
     assert arrival.outcome is not None and arrival.heard_at is not None
     profile = oracle.profile_of(lane.topic)
     lane.hold.heard(profile, oracle.rules_of(lane), arrival, arrival.heard_at)
+    cloud.check_answer(oracle, lane, arrival)
     if arrival.outcome.status not in profile.status.success:
         return
     in_time = arrival.heard_at - arrival.sent_at <= limits.LATE_ANSWER_WAIT_NS
@@ -117,10 +118,11 @@ def _check_turn(oracle: Oracle, lane: Watched, owed: Owed, arrival: Arrival) -> 
             owed.lost_attempts += 1
             if last.epoch == lane.epoch:
                 oracle.fail("I9", "is sent again before its last attempt is settled", lane=lane.id, owed=owed)
-    most = max(version.retry_policy.max_attempts for version in lane.versions)
-    if len(owed.arrivals) - owed.lost_attempts >= most:
+    policies = oracle.policies_of(lane)
+    most = max(policy.max_attempts for policy in policies)
+    if cloud.counted(oracle, lane, owed) - owed.lost_attempts >= most:
         oracle.fail("I9", f"is tried more than {most} times", lane=lane.id, owed=owed)
-    longest = max(version.retry_policy.ttl_ns for version in lane.versions)
+    longest = max(policy.ttl_ns for policy in policies)
     if now >= owed.event.sent_at + longest + 60 * SECOND:
         oracle.fail("I9", "is sent after its time to live", lane=lane.id, owed=owed)
     _check_prompt(oracle, lane, owed)

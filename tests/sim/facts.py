@@ -60,6 +60,9 @@ class Watched:
     blocked: Settlement | None = None  # the last try failed, and the lane does not know yet whether it is stored
     settling_since: int = 0
     attempts: dict[tuple[DeliveryId, int], Arrival] = field(default_factory=dict)
+    away_since: int | None = None  # since the first of the answers in a row by which its endpoint is away
+    away_requests: int = 0
+    away_life: int = 0
     redriven: dict[str, DeliveryId] = field(default_factory=dict)  # event -> its newest delivery, if it was redriven
 
     def start_hold(self, hold: Hold, now: int) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from recapito.domain import limits
 from recapito.domain.delivery.hold import CLEAR, Hold, after_failure, after_success, after_sweep
 from recapito.domain.delivery.outcome import Outcome, Result
-from recapito.domain.instant import MILLISECOND, SECOND
+from recapito.domain.instant import MILLISECOND
 from recapito.domain.profiles.profile import DelayedDelivery, Profile
 from tests.sim.endpoints import Arrival
 
@@ -86,7 +86,7 @@ class HoldWatch:
             self._become(hold, now)
             return None
         if rules is not None and self.hold.sweeps and not self._probes:
-            swept_at = hold.sweep_at - rules.longest_s * SECOND
+            swept_at = hold.sweep_at - rules.sweep_ns
             if self.hold.until <= swept_at <= now and _same(hold, after_sweep(self.hold, rules, swept_at)):
                 self._become(hold, swept_at)
                 return None

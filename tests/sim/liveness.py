@@ -96,7 +96,7 @@ def longest_wait_ns(oracle: Oracle, lane: Watched) -> int:
     profile, rules = oracle.profile_of(lane.topic), oracle.rules_of(lane)
     tries = limits.ATTEMPTS_IN_COMPANY + 1 if lane.now.batching.event_limit > 1 else 1
     held = rules is not None and not oracle.picky[lane.id].blames_event
-    hold = rules.longest_s * SECOND if rules is not None and held else 0
+    hold = rules.sweep_ns if rules is not None and held else 0
     steps = sum(_step_ns(profile, n, hold) for n in range(1, tries))
     return tries * hold + steps + len(lane.books.owed) * TURN_NS + SLACK_NS
 
@@ -112,7 +112,7 @@ def _step_ns(profile: Profile, n: int, late_ns: int) -> int:
 def _must_arrive(oracle: Oracle, lane: Watched, owed: Owed) -> bool:
     """Whether an event can have no other end: it has a whole day, in which the machine did not sleep.
 
-    A code that is never retried ends a whole batch, as Event Grid has it.
+    A code that is never retried ends a whole batch, as Event Grid has it, unless the profile cuts the batch.
     """
     if not _accepted(oracle, lane, owed) or lane.deleted_at is not None or not lane.now.retry_policy.is_default:
         return False
@@ -121,7 +121,8 @@ def _must_arrive(oracle: Oracle, lane: Watched, owed: Owed) -> bool:
     profile, kind = oracle.profile_of(lane.topic), lane.now.destination.endpoint_kind
     fatal = profile.never_retried(oracle.picky[lane.id].status, kind, lane.now.dead_letter is not None)
     slept = (oracle.clock.suspended_at or 0) >= owed.event.sent_at
-    return not slept and not (fatal and lane.now.batching.event_limit > 1)
+    whole = fatal and oracle.picky[lane.id].status not in profile.status.cut
+    return not slept and not (whole and lane.now.batching.event_limit > 1)
 
 
 def _accepted(oracle: Oracle, lane: Watched, owed: Owed) -> bool:

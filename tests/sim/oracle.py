@@ -9,9 +9,10 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from recapito.domain.delivery.delivery import DeliveryId
+from recapito.domain.delivery.delivery import DeliveryId, in_force
 from recapito.domain.delivery.hold import CLEAR, rules_for
 from recapito.domain.profiles.profile import DelayedDelivery, Profile, load
+from recapito.domain.resources.subscription import RetryPolicy
 from recapito.domain.resources.topic import Topic
 from tests.sim import attempts
 from tests.sim.books import Owed
@@ -97,6 +98,11 @@ class Oracle:
     def profile_of(self, topic: int) -> Profile:
         """The behaviour profile of a topic."""
         return load(self.topics[topic].profile or self._default_profile)
+
+    def policies_of(self, lane: Watched) -> list[RetryPolicy]:
+        """The retry policies that a lane has had, with the limits that were in force."""
+        profile = self.profile_of(lane.topic)
+        return [in_force(profile, version.retry_policy) for version in lane.versions]
 
     def rules_of(self, lane: Watched) -> DelayedDelivery | None:
         """The rules under which a lane is held."""

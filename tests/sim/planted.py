@@ -17,10 +17,10 @@ from recapito.contracts.sender import Exchange, Sender
 from recapito.contracts.vault import Vault
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.in_flight import InFlight, LateAnswers, PendingBatch
 from recapito.dispatch.lane.lane import Lane
 from recapito.dispatch.lane.rush import Rush
+from recapito.domain import limits
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.delivery import Parked
@@ -219,19 +219,46 @@ class HoldingLane(Lane):
         return self.profile.delayed_delivery
 
 
-class GregariousRetries(DueQueue):
-    """Never lets an event go alone."""
-
-    def _alone(self, row: Parked) -> bool:
-        return False
-
-
 class GregariousLane(Lane):
     """Retries in company, however often that failed."""
 
-    def _begin(self, row: LaneRow) -> None:
-        super()._begin(row)
-        self.due_queue = GregariousRetries(row.next_due_at)
+    def _use(self, subscription: Subscription) -> None:
+        super()._use(subscription)
+        self._company = lambda delivery: limits.BATCH_EVENTS[1]
+
+
+class ForgettingLane(Lane):
+    """Gives up after the default limits, though its profile keeps events."""
+
+    def _use(self, subscription: Subscription) -> None:
+        super()._use(subscription)
+        self._policy = subscription.retry_policy
+
+
+class FearlessLane(Lane):
+    """Is never held."""
+
+    @property
+    def _rules(self) -> DelayedDelivery | None:
+        return None
+
+
+class UncutLane(Lane):
+    """Takes the refusal of a batch for that of each of its events."""
+
+    def _use(self, subscription: Subscription) -> None:
+        super()._use(subscription)
+        self.profile = replace(self.profile, status=replace(self.profile.status, cut=()))
+
+
+class CountingLane(Lane):
+    """Counts the attempts of an endpoint that only asks for time."""
+
+    def _use(self, subscription: Subscription) -> None:
+        super()._use(subscription)
+        rules = self.profile.delayed_delivery
+        assert rules is not None
+        self.profile = replace(self.profile, delayed_delivery=replace(rules, pressure=()))
 
 
 def dispatching(lane: type[Lane]) -> type[Dispatcher]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from recapito.clock import ClockOrigin
-from recapito.composition.clock import make_clock, make_clock_control
-from recapito.composition.dispatch import make_dispatch
+from recapito.composition.clock import make_clock
+from recapito.composition.dispatch import make_clock_control, make_dispatch
 from recapito.composition.intake import Intake, make_intake
 from recapito.composition.stores import make_backend, make_keyring
 from recapito.connections.keyring import Keyring

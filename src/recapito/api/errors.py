@@ -18,6 +18,7 @@ from recapito.errors import (
     Conflict,
     Gone,
     InvalidInput,
+    LoopDetected,
     NotFound,
     PreconditionFailed,
     RecordDamaged,
@@ -106,6 +107,7 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     AppendFailed: (503, "ServiceUnavailable"),
     StoreDamaged: (503, "ServiceUnavailable"),
     RecordDamaged: (503, "ServiceUnavailable"),
+    LoopDetected: (508, "LoopDetected"),
 }
 _OTHER = (500, "InternalServerError")
 _STORE_RETRY_S = 1

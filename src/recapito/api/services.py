@@ -2,17 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from recapito.api.auth.issuer import TokenIssuer
-from recapito.api.auth.tokens import NO_TOKENS, TokenVerifier
+from recapito.api.auth.access import ONLY_LOOPBACK, Access
 from recapito.clock import Clock, SystemClock
 from recapito.connections.keyring import Keyring
 from recapito.contracts.history import HistoryReader
 from recapito.contracts.ledger import Ledger
 from recapito.contracts.log import Log
 from recapito.contracts.registry import Registry
-from recapito.domain.access.near_networks import LOOPBACK_ONLY, NearNetworks
 from recapito.domain.cluster.view import ClusterView
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
@@ -45,33 +43,6 @@ class ClockControl(Protocol):
 
     async def sleep(self, seconds: float) -> None:
         """Return when other callers have moved the clock by N seconds."""
-
-
-class Access(NamedTuple):
-    """The credentials that are accepted.
-
-    tokens: verifies bearer tokens.
-    issuer: our own token issuer, if there is one.
-    authority: the URL that issues tokens.
-    open_to_loopback: callers on this machine manage without a token.
-    near: the networks whose callers do so too, in development mode.
-    scrape_token: reads metrics and details of readiness, and nothing else.
-    status_authenticated: metrics and details of readiness need a token.
-    """
-
-    tokens: TokenVerifier = NO_TOKENS
-    issuer: TokenIssuer | None = None
-    authority: str = ""
-    open_to_loopback: bool = True
-    scrape_token: str = ""
-    status_authenticated: bool = True
-    near: NearNetworks = LOOPBACK_ONLY
-
-    def __repr__(self) -> str:
-        return f"<Access by {self.authority}>"
-
-
-ONLY_LOOPBACK = Access()
 
 
 @dataclass(frozen=True)

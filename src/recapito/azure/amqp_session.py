@@ -18,6 +18,8 @@ from recapito.domain.connections.connection import (
     FunctionKey,
     PolicyKey,
     SharedAccess,
+    TopicKey,
+    TopicToken,
 )
 
 for _library in ("azure.servicebus", "azure.eventhub"):  # their errors come back as Outcomes
@@ -38,7 +40,7 @@ def sdk_credential(connection: Connection, own: AsyncTokenCredential | None) -> 
         case DefaultCredential():
             assert own is not None
             return own
-        case AccountKey() | FunctionKey():
+        case AccountKey() | FunctionKey() | TopicKey() | TopicToken():
             raise TypeError("not a credential of a messaging namespace")
     assert_never(connection.credential)
 

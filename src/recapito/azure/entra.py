@@ -62,12 +62,12 @@ class EntraTokens:
             self._credential = await asyncio.to_thread(_load)
         try:
             async with asyncio.timeout(limits.ISSUER_WAIT_NS / SECOND), self._credential() as credential:
-                token = await credential.get_token(f"{application}/.default", tenant_id=tenant)
+                token = await credential.get_token(f"{application}/.default", tenant_id=tenant or None)
         except Exception as error:  # Microsoft's library promises no closed set; a failed delivery is an Outcome
             return Outcome(
                 Result.UNAUTHORIZED,
-                detail=f"there is no token of tenant {tenant} for {application}: this server has no identity that"
-                f" Microsoft Entra accepts there ({type(error).__name__})",
+                detail=f"there is no token of tenant {tenant or 'home'} for {application}: this server has no identity"
+                f" that Microsoft Entra accepts there ({type(error).__name__})",
             )
         if len(self._known) >= limits.WEBHOOK_TOKENS:
             self._known.clear()

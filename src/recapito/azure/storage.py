@@ -32,6 +32,8 @@ from recapito.domain.connections.connection import (
     FunctionKey,
     PolicyKey,
     SharedAccess,
+    TopicKey,
+    TopicToken,
 )
 from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.instant import SECOND
@@ -79,7 +81,7 @@ class StorageOpener:
                 return token
             case DefaultCredential():
                 return self._own.get()
-            case FunctionKey() | PolicyKey():
+            case FunctionKey() | PolicyKey() | TopicKey() | TopicToken():
                 raise TypeError("not a credential of a storage account")
         assert_never(credential)
 

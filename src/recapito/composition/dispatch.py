@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from recapito.azure.amqp_clients import AmqpClients
 from recapito.azure.storage_clients import StorageClients
-from recapito.clock import Clock, SystemClock
+from recapito.clock import SECOND, Clock, ManualClock, SystemClock
 from recapito.composition.identity import make_signer
 from recapito.composition.observability import NO_OBSERVERS, Observers
 from recapito.composition.outbound import make_azure_access, make_sender, make_vault
 from recapito.connections.keyring import Keyring
 from recapito.contracts.backend import Stores
 from recapito.dispatch.capacity import Slots
+from recapito.dispatch.clock_mover import ClockMover
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
@@ -107,3 +108,11 @@ def make_dispatch(
     reporter = StatusReporter(dispatcher, context)
     service = DispatchService(dispatcher, writer, housekeeping)
     return Dispatch(dispatcher, reporter, service, sender, storage_clients, amqp_clients, context.late, context.slots)
+
+
+def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockMover | None:
+    """The control of a manual clock; None if the clock runs by itself."""
+    if not isinstance(clock, ManualClock):
+        return None
+    patience = int(settings.clock.patience_s * SECOND)
+    return ClockMover(clock, SystemClock(), dispatch.service, stores.ledger, patience, dispatch.late)

@@ -5,10 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 from ssl import SSLContext, create_default_context
 
+from recapito.api.auth.access import Access
 from recapito.api.auth.issuer import TokenIssuer
 from recapito.api.auth.jwks import RemoteKeys, trust_remote
 from recapito.api.auth.tokens import NO_TOKENS, IssuerTrust, TokenVerifier
-from recapito.api.services import Access
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.caller import Caller, ask_in_time
 from recapito.domain import limits

@@ -188,12 +188,18 @@ def make_intake(
         diagnostics=observers.diagnostics,
         cluster=cluster,
         estate=estate,
-        warnings=lambda: {"estate": file.problem} if file is not None and file.problem else {},
+        warnings=partial(_warnings, status, file),
     )
     janitor = _make_janitor(settings, stores, journal, disk, publisher)
     front = make_blob_front(settings, stores, keyring, publisher, clock, journal)
     surface = make_surface(services)
     return Intake(surface, publisher, topics, subscriptions, janitor, expiry, notifier, outbound, file, front)
+
+
+def _warnings(status: DispatchStatus, file: EstateFile | None) -> dict[str, str | None]:
+    """The parts that a person should look at, though the server is ready."""
+    found = {"estate": None if file is None else file.problem, "destinations": status.refused()}
+    return {part: reason for part, reason in found.items() if reason}
 
 
 def _make_disk_watch(settings: Settings, stores: Stores, journal: Journal) -> DiskWatch | None:

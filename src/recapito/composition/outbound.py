@@ -13,11 +13,12 @@ from recapito.clock import Clock, SystemClock
 from recapito.connections.keyring import Keyring
 from recapito.contracts.caller import Caller
 from recapito.contracts.sender import Sender
-from recapito.domain.connections.connection import AzureService, Connection
+from recapito.domain.connections.connection import AzureService, Connection, DefaultCredential
 from recapito.domain.resources.destination import (
     DESTINATION_KINDS,
     AzureFunction,
     AzureResource,
+    EventGrid,
     EventHub,
     HybridConnection,
     ServiceBusQueue,
@@ -40,9 +41,10 @@ from recapito.observability.journal import Journal
 from recapito.senders.azure_http import AzureHttpSender
 from recapito.senders.broker import BrokerSender
 from recapito.senders.entra_webhook import EntraWebhookSender
+from recapito.senders.event_grid import EventGridAdapter
 from recapito.senders.function import FunctionAdapter
 from recapito.senders.http.resolver import Resolver
-from recapito.senders.probes import HttpProbe
+from recapito.senders.probes import EventGridProbe, HttpProbe
 from recapito.senders.relay import RelayAdapter
 from recapito.senders.routing import RoutingSender
 from recapito.senders.signing import RequestSigner
@@ -68,7 +70,10 @@ def make_connection_finder(keyring: Keyring) -> Find:
         title = _BY_LIBRARY.get(parse_resource_id(resource_id).top.kind)
         if title is not None:
             require("azure", f"{title} cannot be reached by this server")
-        return await keyring.find(resource_id)
+        connection = await keyring.find(resource_id)
+        if connection is not None and isinstance(connection.credential, DefaultCredential):
+            require("azure", f"{resource_id} cannot be reached with this server's own identity")
+        return connection
 
     return find
 
@@ -96,6 +101,7 @@ def make_probes(
         AzureService.MESSAGING: entities.entity,
         AzureService.FUNCTION: hosts.function,
         AzureService.RELAY: hosts.relay,
+        AzureService.EVENT_GRID: EventGridProbe(EventGridAdapter(EntraTokens()), caller, time.time_ns).topic,
     }
     missing = {kind.service for kind in DESTINATION_KINDS.values() if kind.service} - set(probes)
     assert not missing, f"no probe for {missing}"
@@ -156,6 +162,7 @@ def make_sender(
         StorageQueue: StorageQueueSender(storage_clients),
         AzureFunction: AzureHttpSender(FunctionAdapter(), find, webhooks),
         HybridConnection: AzureHttpSender(RelayAdapter(), find, webhooks),
+        EventGrid: AzureHttpSender(EventGridAdapter(EntraTokens()), find, webhooks),
         ServiceBusQueue: brokers,
         ServiceBusTopic: brokers,
         EventHub: brokers,

@@ -19,6 +19,7 @@ class StatusReporter:
     def report(self) -> Status:
         slots = self._context.slots
         lanes = self._dispatcher.lanes
+        refused = {lane.id: lane.subscription.name for lane in lanes if lane.refused}
         stopped = {lane.id: lane.stopped for lane in lanes if lane.stopped is not None} | self._dispatcher.left_out
         return Status(
             gauge=self.gauge,
@@ -32,6 +33,7 @@ class StatusReporter:
             stopped={
                 id: why[: limits.STATUS_REASON_CHARS] for id, why in islice(stopped.items(), limits.STATUS_STOPPED)
             },
+            refused=dict(islice(refused.items(), limits.STATUS_STOPPED)),
             unmatched=dict(islice(self._dispatcher.unmatched().items(), limits.STATUS_TOPICS)),
         )
 

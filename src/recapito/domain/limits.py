@@ -89,6 +89,8 @@ BATCH_EVENTS = (1, 5000)
 BATCH_EVENTS_DEFAULT = 1
 BATCH_KILOBYTES = (1, 1024)
 BATCH_KILOBYTES_DEFAULT = 64
+UNLIMITED = 1 << 40  # attempts or minutes, where a profile keeps events
+CUT_EVENTS = 32  # in a request with an event that was refused once in the company of more
 ATTEMPTS_IN_COMPANY = 2  # an event that failed this many times is retried in a request of its own
 
 # The search for the newest waiting event, when a probe is due: entries of the log, and events parked untried.
@@ -221,6 +223,12 @@ SEARCH_SLICE = 256
 COUNTED_LAGS = 100  # stretches of logs, whose events are counted for one sum
 COUNTED_ENTRIES = 10_000  # of a log, whose events are counted at once
 
+# Forwarding to another Event Grid. The target may mean a million bytes or 2^20 by a megabyte.
+FORWARD_EVENTS = 5000
+FORWARD_NAMESPACE_EVENTS = 1000
+FORWARD_KILOBYTES = 976
+PASSED_TOPICS = 16  # that an event may come by
+
 # Azure services.
 QUEUE_MESSAGE_BYTES = 64 * KB
 BROKER_BATCH_EVENTS = 256
@@ -315,6 +323,8 @@ FRONT_SILENCE_NS = 120 * SECOND
 
 assert EVENT_BYTES <= PUBLISH_BYTES <= SEGMENT_BYTES
 assert PUBLISH_EVENTS <= SEGMENT_EVENTS
+assert FORWARD_EVENTS <= PUBLISH_EVENTS
+assert FORWARD_KILOBYTES * KB <= 1_000_000 <= PUBLISH_BYTES
 assert PUBLISH_BYTES <= SKIPPED_BYTES <= READING_BYTES
 assert PUBLISH_BYTES <= WAITING_BYTES
 assert SAS_TOKEN_CHARS + URL_CHARS < BEARER_TOKEN_CHARS + URL_CHARS < HEAD_BYTES
@@ -331,7 +341,10 @@ assert 6 * LOAD_RANGES <= SCATTERED_RANGES  # two headers that alternate make tw
 assert ANSWER_WAIT_NS < LATE_ANSWER_WAIT_NS
 assert RESPONSE_EXCERPT_BYTES <= RESPONSE_BODY_BYTES
 assert LATE_ANSWER_WAIT_NS < CONNECTION_AGE_NS  # an address given to curl lives as long as a connection
-assert STATUS_STOPPED * (STATUS_REASON_CHARS * 4 + 16) + STATUS_TOPICS * 20 <= STATUS_BYTES - OPEN_EXCHANGES * 20
+assert (
+    STATUS_STOPPED * (STATUS_REASON_CHARS * 4 + SUBSCRIPTION_NAME_CHARS[1] + 32) + STATUS_TOPICS * 20
+    <= STATUS_BYTES - OPEN_EXCHANGES * 20
+)
 assert HELD_REFUSALS <= HELD_REFUSALS_IN_ALL
 assert WAL_CHECKPOINT_BYTES <= WAL_KEPT_BYTES
 assert TEMPLATE_RESOURCES <= ESTATE_RESOURCES

@@ -45,7 +45,8 @@ class BusyLane(msgspec.Struct, frozen=True, array_like=True):
 class Status(msgspec.Struct, frozen=True):
     """Dispatch at one moment. `requests` counts those sent since its start; `stopped` has the reason of each lane.
 
-    `blocked` counts lanes that send nothing because the results of their last requests cannot be stored.
+    `blocked` counts lanes that send nothing because the results of their last requests cannot be stored. `refused` has
+    the names of lanes that keep their events because the endpoint refuses this server.
     """
 
     gauge: Gauge
@@ -58,6 +59,7 @@ class Status(msgspec.Struct, frozen=True):
     stopped: dict[int, str] = {}
     unmatched: dict[int, int] = {}
     blocked: int = 0
+    refused: dict[int, str] = {}
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -91,6 +93,14 @@ class DispatchStatus:
     def stopped(self, lane: int) -> str | None:
         """The reason why a lane has stopped; None if it runs."""
         return None if self.last is None else self.last.stopped.get(lane)
+
+    def refused(self) -> str | None:
+        """The subscriptions whose endpoint refuses this server, for a person to look at; None without any."""
+        if self.last is None or not self.last.refused:
+            return None
+        names = list(self.last.refused.values())
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return f"the endpoint of {', '.join(names[:3])}{more} refuses this server: recapito top --failing shows why"
 
     def problem(self) -> str | None:
         """The reason why lanes send nothing; None if all may send."""

@@ -22,7 +22,8 @@ from recapito.portal.session import Sessions
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
 from recapito.system.routes import connected_networks
-from recapito.system.service import ServiceTask, SocketServer, run_configured, run_services, stop_order
+from recapito.system.service import ServiceTask, run_configured, run_services, stop_order
+from recapito.system.socket_server import SocketServer
 
 _GZIP_BYTES = 1024
 

@@ -9,7 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from recapito.api.server.protocol import HttpProtocol
-from recapito.system.service import SocketServer
+from recapito.system.socket_server import SocketServer
 
 KEEP_ALIVE_S = 75
 GOODBYE_S = 0.2

@@ -29,10 +29,23 @@ class Ending(Enum):
 
 
 class Child:
-    """One role as a process of its own. `config` makes one line; `descriptors` are the open files that it names."""
+    """One role as a process of its own.
 
-    def __init__(self, role: str, config: Callable[[], bytes], descriptors: Sequence[int], journal: Journal) -> None:
+    config: makes one line.
+    descriptors: the open files that it names.
+    words: further arguments of the process.
+    """
+
+    def __init__(
+        self,
+        role: str,
+        config: Callable[[], bytes],
+        descriptors: Sequence[int],
+        journal: Journal,
+        words: Sequence[str] = (),
+    ) -> None:
         self._role = role
+        self._words = words
         self._config = config
         self._descriptors = descriptors
         self._journal = journal
@@ -97,6 +110,7 @@ class Child:
             "role",
             self._role,
             str(os.getpid()),
+            *self._words,
             stdin=asyncio.subprocess.PIPE,
             pass_fds=self._descriptors,
             start_new_session=True,

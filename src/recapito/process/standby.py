@@ -29,6 +29,8 @@ from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
 from recapito.system.service import ServiceTask, run_configured, run_services, stop_order
 
+ORDERED_S = 0.005  # for an order to stop that came before this process was loaded
+
 
 def run_standby() -> int:
     """Run the role as its parent configures it, and return the exit code."""
@@ -53,8 +55,10 @@ async def _run(settings: Settings, config: RoleConfig) -> None:
             os.write(config.ready, b"standby\n")
 
     listener = socket.socket(fileno=config.listener)
+    stop = asyncio.create_task(stop_order())
     try:
-        await run_services([ServiceTask(lambda: server.serve(sockets=[listener]), finish)], stop_order(), on_ready)
+        if not (await asyncio.wait({stop}, timeout=ORDERED_S))[0]:  # otherwise the node owns already, on this socket
+            await run_services([ServiceTask(lambda: server.serve(sockets=[listener]), finish)], stop, on_ready)
     finally:
         await forwarder.close()
 

@@ -165,7 +165,8 @@ class Supervisor:
             tree = msgspec.to_builtins(self._settings)
             return msgspec.json.encode(RoleConfig(tree, self._origin, *numbers, *self._partition))
 
-        return Child(role, config, [number for number in numbers if number >= 0], self._journal)
+        words = () if link is None else ("cluster",)
+        return Child(role, config, [number for number in numbers if number >= 0], self._journal, words)
 
     async def _keep(self, role: str, child: Child) -> None:
         """Keep one role running until `stop`. A role that refuses its settings, or lost the store, ends the other."""

@@ -41,8 +41,8 @@ class ResourceAdapter(Protocol[C]):
 
     service: AzureService
 
-    def target(self, destination: C, connection: Connection, now: int) -> ResourceTarget:
-        """The target of a destination, by its connection."""
+    async def target(self, destination: C, connection: Connection, now: int) -> ResourceTarget | Outcome:
+        """The target of a destination, by its connection; or the failure of a delivery that has no credential now."""
 
     def explain(self, destination: C, outcome: Outcome) -> Outcome:
         """A failure in Event Grid's terms, with the remedy."""
@@ -171,7 +171,10 @@ class AzureHttpSender(Generic[D]):
         if known is not None and fresh and known.connection == connection:
             target = known.target
         else:
-            target = self._adapter.target(destination, connection, now)
+            found = await self._adapter.target(destination, connection, now)
+            if isinstance(found, Outcome):
+                return found
+            target = found
         self._known[destination] = _KnownTarget(connection, target, now)
         self._known.move_to_end(destination)
         if len(self._known) > limits.ROUTES:

@@ -20,7 +20,7 @@ class FunctionAdapter:
 
     service = AzureService.FUNCTION
 
-    def target(self, destination: AzureFunction, connection: Connection, now: int) -> ResourceTarget:
+    async def target(self, destination: AzureFunction, connection: Connection, now: int) -> ResourceTarget:
         """The host's path for Event Grid, naming the function; the key is a part of the query, as in Azure."""
         credential, query = connection.credential, {"functionName": parse_resource_id(destination.resource_id).name}
         if isinstance(credential, FunctionKey) and credential.key:

@@ -29,7 +29,7 @@ class RelayAdapter:
 
     service = AzureService.RELAY
 
-    def target(self, destination: HybridConnection, connection: Connection, now: int) -> ResourceTarget:
+    async def target(self, destination: HybridConnection, connection: Connection, now: int) -> ResourceTarget:
         """Its path in the namespace, with a token that is signed once and renewed at half its lifetime."""
         root, path = connection.endpoints[AzureService.RELAY], parse_resource_id(destination.resource_id).name
         credential = connection.credential

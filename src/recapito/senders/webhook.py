@@ -22,6 +22,7 @@ from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.kept_headers import RawHeaders
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.delivery.signature import NAMES, Signing
+from recapito.domain.events.passed import HEADER as PASSED
 from recapito.domain.events.schema import BodyForm
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake.handshake import ORIGIN
@@ -103,6 +104,8 @@ class WebhookExchange:
         self.transfer: Transfer | None = None
         self._secrets = route.secrets
         lines = route.lines + _batch_lines(batch.attempts_before, batch.data_version)
+        if batch.passed:
+            lines = f"{PASSED}: {batch.passed}"
         self._lines, self._has_id = lines, batch.output_id is not None
         if batch.output_id is not None:
             lines += _OUTPUT_ID_LINE + batch.output_id

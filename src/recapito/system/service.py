@@ -7,13 +7,11 @@ the pipe; its services then finish in the reverse order of their start.
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
-from ssl import SSLContext
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, suppress
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-import uvicorn
 
 from recapito.errors import ClusterUnreachable, SettingsError, StoreLost, VolumeFull
 
@@ -66,8 +64,11 @@ async def _finish(service: ServiceTask, task: "asyncio.Task[None]") -> None:
 
 
 def run_configured(kind: type[C], start: Callable[[C], Coroutine[Any, Any, None]]) -> int:
-    """Read the configuration of this process from standard input, run the process with it, and return its exit code."""
-    line = sys.stdin.buffer.readline()
+    """Read the configuration of this process from standard input, run the process with it, and return its exit code.
+
+    It is read without a buffer, which would swallow an order to stop that came while this process was loaded.
+    """
+    line = sys.stdin.buffer.raw.readline()
     if not line.endswith(b"\n"):
         return os.EX_OK  # the parent ended before it wrote the configuration
     try:
@@ -105,20 +106,3 @@ async def stop_order() -> bool:
         return await ordered
     finally:
         loop.remove_reader(stdin)
-
-
-class SocketServer(uvicorn.Server):
-    """uvicorn on a socket of the parent, with a TLS context of ours; it leaves signals to the parent."""
-
-    def __init__(self, config: uvicorn.Config, tls: SSLContext | None) -> None:
-        config.load()
-        config.ssl = tls  # uvicorn would make one of its own, with old ciphers
-        super().__init__(config)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    def stop(self) -> None:
-        """Finish open requests, then return from `serve`."""
-        self.should_exit = True

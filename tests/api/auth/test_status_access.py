@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recapito.api.services import Access
+from recapito.api.auth.access import Access
 from tests.api.client import Answer, World, run
 from tests.api.known import Known, bearer
 

@@ -7,10 +7,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from recapito.api.auth.access import Access
 from recapito.api.router.app import make_standby
 from recapito.api.router.forward import Forwarder
 from recapito.api.server.protocol import HttpProtocol
-from recapito.api.services import Access
 from recapito.domain.cluster.member import NodeState
 from recapito.domain.cluster.view import ClusterView, StreamCopy
 from recapito.identity.cluster_secret import FORWARDED, ClusterSecret

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from recapito.api.auth.access import Access
 from recapito.api.router.app import make_router
 from recapito.api.router.forward import PARTITION, Forwarder
 from recapito.api.router.partitions import MISSING, PartitionRouter
 from recapito.api.server.protocol import HttpProtocol
-from recapito.api.services import Access
 from recapito.domain.cluster.member import NodeState
 from recapito.domain.cluster.partition import home_of
 from recapito.domain.cluster.view import ClusterView, PartitionView

@@ -19,10 +19,10 @@ from tests.kit.replicated import COPY, ReplicatedStores
 from tests.stores.values import new_subscription, new_topic, segment, settlement
 
 OLD = ((LOG, 2), (DISPATCH, 7))
-ROWS = 40
+ROWS = 8
 INSERTS = {
-    "log": "INSERT INTO document VALUES ('k', ?, zeroblob(900))",
-    "dispatch": "INSERT INTO notice VALUES (?, zeroblob(900))",
+    "log": "INSERT INTO document VALUES ('k', ?, zeroblob(600))",
+    "dispatch": "INSERT INTO notice VALUES (?, zeroblob(600))",
 }
 
 
@@ -31,7 +31,7 @@ class Cluster:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.servers = FakeServer("LOG", max_body=8192), FakeServer("LANES", max_body=8192)
+        self.servers = FakeServer("LOG", max_body=2048), FakeServer("LANES", max_body=2048)
 
     def backend(self, node: str) -> ReplicatedBackend:
         return ReplicatedBackend(SqliteOptions(self.directory / node, None), FakeStreams(*self.servers), node)
@@ -44,7 +44,7 @@ class Cluster:
             old = kind._replace(version=version)
             with closing(ReplicatedDatabase(path, old, stream, "old", COPY, threaded=False, founding=True)) as database:
                 database.found()
-                for number in range(1, ROWS):
+                for number in range(ROWS):
                     database.write(lambda connection, n=number, k=kind: connection.execute(INSERTS[k.name], (n,)))
 
     def upgrade(self, directory: str, breaks_at: int = 0) -> dict[str, tuple[int, int]]:
@@ -119,7 +119,7 @@ def test_an_older_schema_is_refused_and_upgraded(cluster: Cluster) -> None:
     assert cluster.upgrade("again") == {"log.db": (3, 3), "dispatch.db": (8, 8)}
     for node in ("new", "old", "third"):
         asyncio.run(cluster.backend(node).prepare())
-        assert rows(cluster.directory / node) == [ROWS - 1, ROWS - 1]
+        assert rows(cluster.directory / node) == [ROWS, ROWS]
         assert digests(cluster.directory / node) == digests(cluster.directory / "new")
     assert asyncio.run(cluster.backend("old").claim()) > 1
 
@@ -139,5 +139,5 @@ def test_an_upgrade_that_breaks_off_is_run_again(cluster: Cluster, tmp_path: Pat
             pass
         world.upgrade("again")
         asyncio.run(world.backend("node").prepare())
-        assert rows(world.directory / "node") == [ROWS - 1, ROWS - 1]
+        assert rows(world.directory / "node") == [ROWS, ROWS]
     assert breaks_at > 8

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.types import Scope
 
+from recapito.api.auth.access import Access
 from recapito.api.errors import Forbidden, Unauthenticated
 from recapito.api.publish.authenticate import bearer_of
-from recapito.api.services import Access
 from recapito.domain.access.near_networks import LOOPBACK_ONLY, NearNetworks
 from recapito.domain.access.roles import Plane, may, operation_of
 from recapito.identity.wrong_secrets import WrongSecrets

@@ -103,6 +103,12 @@ HELD_UNTIL = Metric("recapito_held_until_seconds", "gauge", "End of the hold (pr
 FAILURES = Metric("recapito_hold_failures", "gauge", "Events whose first attempt failed since the last success.", _OURS)
 CURSOR = Metric("recapito_cursor_position", "gauge", "Position of the lane's cursor in its topic's log.", _OURS)
 STOPPED = Metric("recapito_lane_stopped", "gauge", "1 for a lane that stopped because of an error.", _OURS)
+REFUSED = Metric(
+    "recapito_lane_refused",
+    "gauge",
+    "1 for a lane that keeps its events because its endpoint refuses the server.",
+    _OURS,
+)
 WINDOW = Metric("recapito_window_requests", "gauge", "Requests that a busy lane may have open at once.", _OURS)
 LANE_OPEN = Metric("recapito_lane_open_requests", "gauge", "Open requests of a busy lane.", _OURS)
 LOG_END = Metric("recapito_log_end_position", "gauge", "The last position of the topic's log.", ("topic",))
@@ -155,6 +161,7 @@ TABLE = (
     FAILURES,
     CURSOR,
     STOPPED,
+    REFUSED,
     WINDOW,
     LANE_OPEN,
     LOG_END,

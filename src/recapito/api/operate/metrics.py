@@ -169,6 +169,7 @@ async def _add_subscriptions(
                 subscription,
                 busy.get(subscription.id),
                 subscription.id in status.stopped,
+                subscription.id in status.refused,
             )
         metrics.pack()
         await asyncio.sleep(0)
@@ -209,9 +210,14 @@ def _add_ours(
 
 
 def _add_state(
-    metrics: PrometheusText, topic: Topic, subscription: Subscription, busy: BusyLane | None, stopped: bool
+    metrics: PrometheusText,
+    topic: Topic,
+    subscription: Subscription,
+    busy: BusyLane | None,
+    stopped: bool,
+    refused: bool,
 ) -> None:
-    if busy is None and not stopped:
+    if busy is None and not stopped and not refused:
         return
     written = labels(_own_labels(topic, subscription))
     if busy is not None:
@@ -219,6 +225,8 @@ def _add_state(
         metrics.add(table.LANE_OPEN, busy.open, written)
     if stopped:
         metrics.add(table.STOPPED, 1, written)
+    if refused:
+        metrics.add(table.REFUSED, 1, written)
 
 
 def _azure_labels(topic: Topic, subscription: Subscription) -> dict[str, str]:

@@ -28,6 +28,7 @@ from recapito.api.publish.authenticate import PublishGate
 from recapito.api.services import Services
 from recapito.domain import limits
 from recapito.domain.events.cloud_event import media_of
+from recapito.domain.events.passed import HEADER, check_passed, waymark
 from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.observability.diagnostic import DiagnosticRecord, publish_failure
 from recapito.domain.resources.topic import Topic, TopicKind
@@ -39,6 +40,7 @@ _SUFFIX = "/api/events"
 _HOST = re.compile(rb"([a-z0-9-]+)\.(?:[a-z0-9-]+\.eventgrid\.azure\.net|localhost)\.?(?::\d+)?", re.IGNORECASE)
 _ACCEPTED = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
 _EMPTY = {"type": "http.response.body", "body": b""}
+_PASSED = HEADER.encode()
 _CURL_DEFAULT = b"application/x-www-form-urlencoded"  # Event Grid's own quickstarts publish with a plain `curl -d`
 
 
@@ -94,6 +96,7 @@ class PublishRoute:
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self.publisher = services.publisher
         self._topics = services.topics
+        self._log = services.log
         self._clock = services.clock
         self._journal = services.journal
         self._bodies = bodies
@@ -161,16 +164,20 @@ class PublishRoute:
     def submit(self, topic: Topic, headers: Mapping[bytes, bytes], body: bytes) -> Future[None]:
         """Accept the events of a body; the future completes when they are durable."""
         now = self._clock.now()
+        passed = self._check_passed(topic, headers[_PASSED]) if _PASSED in headers else ""
         events = accept(topic, headers, body, now, _new_id)
         size = sum([len(event.body) for event in events])
         if self._throttle is not None:
             self._throttle.admit(topic.id, len(events), size)
         traced = None if self._tracer is None else self._tracer.sample(topic, headers, events, now)
         if traced is None:
-            return self.publisher.submit(topic, events, size, now)
-        stored = self.publisher.submit(topic, events, size, now, traced.traces)
+            return self.publisher.submit(topic, events, size, now, passed=passed)
+        stored = self.publisher.submit(topic, events, size, now, traced.traces, passed)
         stored.add_done_callback(partial(self._published, traced))
         return stored
+
+    def _check_passed(self, topic: Topic, given: bytes) -> str:
+        return check_passed(given.decode("latin-1"), waymark(self._log.id, topic.id))
 
     def _published(self, traced: Traced, stored: "Future[None]") -> None:
         if self._tracer is not None and not stored.cancelled():

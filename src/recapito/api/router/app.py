@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from recapito.api.auth.access import Access
 from recapito.api.auth.management import check_near
 from recapito.api.errors import Forbidden
 from recapito.api.operate.cluster_metrics import CLUSTER_TABLE, FORWARDS, add_cluster
@@ -16,7 +17,6 @@ from recapito.api.publish.authenticate import bearer_of
 from recapito.api.router.forward import ForwardCounts, Forwarder, GatheredAnswer
 from recapito.api.router.partitions import PartitionRouter
 from recapito.api.router.relabel import SHOWN_BY_ROUTER, Relabelled
-from recapito.api.services import Access
 from recapito.domain.cluster.view import ClusterView
 
 _JSON = "application/json; charset=utf-8"

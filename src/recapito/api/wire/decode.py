@@ -117,10 +117,10 @@ def invalid(message: str, target: str | None) -> InvalidInput:
     return InvalidInput("InvalidRequest", message, target)
 
 
-def read_resource_id(text: str | None, kind: str, what: str, target: str) -> str:
-    """The id of a resource of one kind, or an error that names the field."""
+def read_resource_id(text: str | None, kinds: tuple[str, ...], what: str, target: str) -> str:
+    """The id of a resource of one of these kinds, or an error that names the field."""
     resource = parse_resource_id(text or "", target)
-    if resource.kind != kind:
+    if resource.kind not in kinds:
         raise invalid(f"'{target}' must be the resource id of {what}.", target)
     return resource.text
 

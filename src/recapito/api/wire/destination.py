@@ -28,10 +28,12 @@ from recapito.domain.resources.destination import (
     NOT_BUILT,
     AzureResource,
     Destination,
+    EventGrid,
     StorageQueue,
     WebHook,
     kind_of,
 )
+from recapito.domain.resources.resource_id import EVENT_GRID_NAMESPACE_TOPIC
 from recapito.domain.resources.subscription import Batching, DeliveryAttribute, StaticAttribute, Subscription
 
 TLS_VERSIONS = ("1.0", "1.1", "1.2")
@@ -67,6 +69,13 @@ class _StorageQueue(Body):
     resource_id: str | None = None
     queue_name: str | None = None
     queue_message_time_to_live_in_seconds: int | None = None
+
+
+class _EventGrid(Body):
+    resource_id: str | None = None
+    endpoint_url: Any = None  # this and the next two: as Event Grid on IoT Edge had it
+    sas_key: Any = None
+    topic_name: Any = None
 
 
 class ReadDestination(NamedTuple):
@@ -117,9 +126,9 @@ def show_destination(subscription: Subscription) -> Shown:
 
 def _read_resource(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> ReadDestination:
     kind = DESTINATION_KINDS[struct]
-    assert kind.resource is not None, f"{kind.endpoint_type} has no resource id: it needs a reader of its own"
+    assert kind.resources, f"{kind.endpoint_type} has no resource id: it needs a reader of its own"
     resource = convert(sent, _BatchedResource if kind.batches else _ResourceDestination, within)
-    id = read_resource_id(resource.resource_id, kind.resource, kind.noun, f"{within}.resourceId")
+    id = read_resource_id(resource.resource_id, kind.resources, kind.noun, f"{within}.resourceId")
     batching = _read_batching(resource, within) if isinstance(resource, _BatchedResource) else Batching()
     attributes = read_attributes(resource.delivery_attribute_mappings, kind, within, hidden.secrets)
     return ReadDestination(struct(resource_id=id), batching, attributes, {})
@@ -168,11 +177,10 @@ def _show_webhook(subscription: Subscription) -> Shown:
 
 def _read_storage_queue(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> ReadDestination:
     kind = DESTINATION_KINDS[StorageQueue]
-    assert kind.resource is not None
     _refuse_attributes(sent, within)
     queue = convert(sent, _StorageQueue, within)
     destination = StorageQueue(
-        account=read_resource_id(queue.resource_id, kind.resource, kind.noun, f"{within}.resourceId"),
+        account=read_resource_id(queue.resource_id, kind.resources, kind.noun, f"{within}.resourceId"),
         queue=_read_queue_name(queue.queue_name or "", f"{within}.queueName"),
         ttl_s=_read_ttl(queue.queue_message_time_to_live_in_seconds, f"{within}.queueMessageTimeToLiveInSeconds"),
     )
@@ -189,6 +197,27 @@ def _show_storage_queue(subscription: Subscription) -> Shown:
     }
 
 
+def _read_event_grid(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> ReadDestination:
+    kind = DESTINATION_KINDS[EventGrid]
+    target = convert(sent, _EventGrid, within)
+    for name, value in (("endpointUrl", target.endpoint_url), ("sasKey", target.sas_key)):
+        if value is not None:
+            raise invalid(
+                f"'{within}.{name}' belongs to a connection, which keeps the secret: recapito connection set"
+                " RESOURCE-ID --connection-string 'Endpoint=URL;SharedAccessKey=KEY'. Name the target by 'resourceId'.",
+                f"{within}.{name}",
+            )
+    if target.topic_name is not None:
+        raise invalid(
+            f"'{within}.topicName' is a part of the resource id: …/domains/NAME/topics/TOPIC.", f"{within}.topicName"
+        )
+    id = read_resource_id(target.resource_id, kind.resources, kind.noun, f"{within}.resourceId")
+    destination = EventGrid(resource_id=id)
+    in_namespace = destination.resource_kind == EVENT_GRID_NAMESPACE_TOPIC
+    events = limits.FORWARD_NAMESPACE_EVENTS if in_namespace else limits.FORWARD_EVENTS
+    return ReadDestination(destination, Batching(events, limits.FORWARD_KILOBYTES), (), {})
+
+
 class _Wire(NamedTuple):
     """`read` gets the struct, the properties as sent, their path in the request, and the hidden values."""
 
@@ -199,6 +228,7 @@ class _Wire(NamedTuple):
 _WIRES: dict[type[Destination], _Wire] = {
     WebHook: _Wire(_read_webhook, _show_webhook),
     StorageQueue: _Wire(_read_storage_queue, _show_storage_queue),
+    EventGrid: _Wire(_read_event_grid, _show_resource),
 }
 _RESOURCE_WIRE = _Wire(_read_resource, _show_resource)
 

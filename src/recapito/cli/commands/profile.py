@@ -15,7 +15,7 @@ from recapito.cli.toolkit.lazy import commands
 from recapito.domain.delivery.delivery import Timetable, timetable
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import SECOND, show_duration
-from recapito.domain.profiles.profile import DEFAULT, DelayedDelivery, EndpointKind, Profile, load, names
+from recapito.domain.profiles.profile import DEFAULT, DelayedDelivery, EndpointKind, Profile, known, load
 from recapito.domain.resources.subscription import RetryPolicy
 from recapito.errors import InvalidInput
 
@@ -34,8 +34,8 @@ OutputOption = Annotated[ProfileOutput, typer.Option("--output", "-o", help="For
 
 @app.command("list")
 def list_profiles(output: OutputOption = ProfileOutput.TABLE) -> None:
-    """List the profiles, oldest first."""
-    profiles = [load(name) for name in names()]
+    """List the profiles: the dated ones, oldest first, then our own."""
+    profiles = [load(name) for name in known()]
     if output is ProfileOutput.JSON:
         keys = ("name", "title", "source")
         _print_json([{k: getattr(p, k) for k in keys} | {"default": p.name == DEFAULT} for p in profiles])
@@ -100,12 +100,15 @@ def _rows(profile: Profile) -> list[tuple[str, str]]:
         ("never retried, webhook", _codes(status.webhook.never)),
         ("never retried, Azure resource", _codes(status.azure_resource.never)),
         ("never retried if dead letters are set up", _codes(status.never_with_dead_letter)),
+        ("refused request is cut", _codes(status.cut)),
+        ("kept without a limit", "yes, unless the subscription sets one" if profile.keeps else "no"),
         ("least delay, webhook", _least_delays(profile, EndpointKind.WEBHOOK)),
         ("least delay, Azure resource", _least_delays(profile, EndpointKind.AZURE_RESOURCE)),
         ("batching", "yes" if profile.batching else "no"),
         ("custom delivery headers", "yes" if profile.custom_headers else "no"),
-        ("delayed delivery", _delayed(profile.delayed_delivery)),
+        ("delayed delivery", _delayed(profile)),
         ("probation by outcome", _probation(profile.delayed_delivery)),
+        ("Retry-After is no attempt", _codes(profile.delayed_delivery.pressure if profile.delayed_delivery else ())),
         ("dead letter written", f"{show_duration(dead.delay_s)} after the last attempt"),
         ("dead-letter location unavailable", f"dropped after {show_duration(dead.unavailable_s)}"),
         ("dead-letter container missing", missing),
@@ -119,17 +122,22 @@ def _least_delays(profile: Profile, kind: EndpointKind) -> str:
     return "\n".join([*delays, f"all others and no answer: {show_duration(profile.status.minimum_s)}"])
 
 
-def _delayed(rules: DelayedDelivery | None) -> str:
+def _delayed(profile: Profile) -> str:
+    rules = profile.delayed_delivery
     if rules is None:
         return "no"
     at_once = (
         "" if rules.at_once_from_s is None else f", or one with a row of {show_duration(rules.at_once_from_s)} or more"
     )
+    if rules.sweep_s is not None:
+        at_once = ", or one with a row"
+    spared = "" if profile.keeps else "; never under a retry policy of the subscription's own"
+    sweep = "" if rules.sweep_s is None else f"; everything that waits is tried every {show_duration(rules.sweep_s)}"
     return (
         f"after {rules.failures} events in a row failed at the first attempt{at_once};"
         f" for {show_duration(rules.first_s)}"
         f"{' or as the table says' if rules.table_s else ''}, doubled by each failed probe,"
-        f" at most {show_duration(rules.longest_s)}; never under a retry policy of the subscription's own"
+        f" at most {show_duration(rules.longest_s)}{sweep}{spared}"
     )
 
 

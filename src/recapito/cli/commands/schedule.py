@@ -8,7 +8,7 @@ from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
 from recapito.cli.toolkit.verb import Noun
 from recapito.domain import limits
-from recapito.domain.delivery.delivery import timetable
+from recapito.domain.delivery.delivery import KEPT, timetable
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.instant import SECOND, show_duration
 from recapito.domain.profiles.profile import DEFAULT, EndpointKind, load
@@ -41,7 +41,7 @@ def schedule(
     rows = [
         _row(number, at, before) for number, (at, before) in enumerate(zip(instants, [0, *instants], strict=False), 1)
     ]
-    if times.end > times.attempts[-1]:  # it expires, and is not tried at its end
+    if times.end > times.attempts[-1] and times.reason != KEPT:  # it expires, and is not tried at its end
         rows.append(_row(None, times.end // SECOND, instants[-1]))
     rows[-1]["end"] = times.reason or "Delivered"
     return rows

@@ -163,9 +163,9 @@ async def _run(
 ) -> None:
     """Run the roles until `stopping` is set or one of them cannot start."""
     if settings.one_process:
-        from recapito.process import roles  # it takes a while to load, and the parent of two processes needs none of it
+        from recapito.process.alone import run_both  # it takes a while to load, and the parent of two needs none of it
 
-        await roles.run_alone(settings, identity, origin, listener, stopping, on_ready, front)
+        await run_both(settings, identity, origin, listener, stopping, on_ready, front)
         return
     supervisor = Supervisor(settings, listener, journal, front)
     if settings.estate.file:

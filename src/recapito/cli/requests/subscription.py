@@ -19,7 +19,7 @@ from recapito.domain.resources.destination import DESTINATION_KINDS, Destination
 
 Wire = dict[str, Any]
 
-_KINDS = {kind.az_name: kind for kind in DESTINATION_KINDS.values() if kind.az_name is not None}
+_KINDS = {kind.az_name: kind for kind in DESTINATION_KINDS.values()}
 _QUEUE = re.compile(r"(/.+/storageAccounts/[^/]+)/queueServices/default/queues/([^/]+)", re.IGNORECASE)
 _CONTAINER = re.compile(r"(/.+/storageAccounts/[^/]+)/blobServices/default/containers/([^/]+)", re.IGNORECASE)
 
@@ -201,7 +201,7 @@ class SubscriptionFlags:
 
 
 def _endpoint(kind: DestinationKind, endpoint: str) -> Wire:
-    if kind.resource is None:
+    if not kind.resources:
         return {"endpointUrl": endpoint}
     if kind is not DESTINATION_KINDS[StorageQueue]:
         return {"resourceId": endpoint}

@@ -17,6 +17,7 @@ RULES: dict[str, str] = {
     Rule.SCHEDULE: "by the schedule",
     Rule.MINIMUM: "by the least delay for this answer",
     Rule.RETRY_AFTER: "as the endpoint asked by Retry-After",
+    Rule.CUT: "at once, in a smaller request",
     HOLD: "when the hold of the endpoint ends",
     DEAD_LETTER_DELAY: "by the delay of dead letters",
 }

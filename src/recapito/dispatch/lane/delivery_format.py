@@ -6,10 +6,11 @@ It is made anew when the subscription changes. Stored events stay as they are: t
 from collections import Counter
 
 from recapito.domain.delivery.attributes import Attributes
+from recapito.domain.delivery.forwarding import conversion_for
 from recapito.domain.events.conversion import Convert
 from recapito.domain.events.schema import BodyForm, InputSchema
 from recapito.domain.events.schema_table import DELIVERY_SCHEMAS, conversion
-from recapito.domain.resources.destination import kind_of
+from recapito.domain.resources.destination import EventGrid, kind_of
 from recapito.domain.resources.subscription import Subscription
 from recapito.observability.journal import Journal
 
@@ -20,7 +21,7 @@ class DeliveryFormat:
     """`convert` is None where events are sent as they are stored, `attributes` where there are no custom headers.
 
     `bare`: an event is sent without an array. `versioned`: a header has the version of the data. `signing`: the
-    encrypted secrets that sign its requests.
+    encrypted secrets that sign its requests. `forwards`: requests publish to another Event Grid.
     """
 
     __slots__ = (
@@ -30,6 +31,7 @@ class DeliveryFormat:
         "bare",
         "convert",
         "form",
+        "forwards",
         "lane",
         "signing",
         "subscription",
@@ -41,6 +43,10 @@ class DeliveryFormat:
         self.lane = subscription.id
         self.signing = subscription.options.signing
         self.convert: Convert | None = conversion(published, subscription.delivery_schema)
+        destination = subscription.destination
+        self.forwards = isinstance(destination, EventGrid)
+        if isinstance(destination, EventGrid):  # no schema that has a topic is converted from another one
+            self.convert = conversion_for(destination, subscription.delivery_schema) or self.convert
         self.form: BodyForm = DELIVERY_SCHEMAS[subscription.delivery_schema].form(subscription.batching.on)
         self.bare = not self.form.is_array
         self.versioned = not self.form.has_cloud_events

@@ -13,7 +13,7 @@ from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.dispatch.lane.header_groups import HeaderGroup
 from recapito.domain import limits
 from recapito.domain.delivery.attributes import Attributes, Header
-from recapito.domain.delivery.batch import fill, goes_alone
+from recapito.domain.delivery.batch import Company, by_attempts, fill
 from recapito.domain.delivery.delivery import DeliveryId, Parked
 
 
@@ -91,34 +91,42 @@ class DueQueue:
             self._parked_meanwhile = _earlier(self._parked_meanwhile, earliest)
 
     def take(
-        self, event_limit: int, byte_limit: int, delivery_format: DeliveryFormat
+        self, event_limit: int, byte_limit: int, delivery_format: DeliveryFormat, company: Company = by_attempts
     ) -> tuple[list[Parked], tuple[Header, ...]]:
         """The next batch, measured as it will be sent, and the custom headers that its events have in common.
 
-        It has the row that is due first, and of the others those with the same headers.
+        It has the row that is due first, and of the others those with the same headers that may have as much company.
         """
         attributes = delivery_format.attributes
-        event_limit = 1 if self._queue and self._alone(self._queue[0]) else event_limit
+        event_limit = min(company(self._queue[0].delivery), event_limit) if self._queue else event_limit
         if attributes is not None and attributes.dynamic:
-            return self._take_alike(attributes, event_limit, byte_limit, delivery_format)
-        count = fill(self._sizes(delivery_format), event_limit, byte_limit)
+            return self._take_alike(attributes, event_limit, byte_limit, delivery_format, company)
+        count = fill(self._sizes(delivery_format, company), event_limit, byte_limit)
         taken = [self._queue.popleft() for _ in range(count)]
         self.size -= sum(len(row.delivery.body) for row in taken)
         return taken, attributes.static if attributes else ()
 
-    def _sizes(self, delivery_format: DeliveryFormat) -> Iterator[int]:
-        """The sizes of the queued events, up to one that goes alone."""
-        for n, row in enumerate(self._queue):
-            if n and self._alone(row):
+    def _sizes(self, delivery_format: DeliveryFormat, company: Company) -> Iterator[int]:
+        """The sizes of the queued events, up to one that may have less company, or more."""
+        most: int | None = None
+        for row in self._queue:
+            allowed = company(row.delivery)
+            if most is not None and allowed != most:
                 return
+            most = allowed
             yield len(delivery_format.body(row.delivery.body))
 
     def _take_alike(
-        self, attributes: Attributes, event_limit: int, byte_limit: int, delivery_format: DeliveryFormat
+        self,
+        attributes: Attributes,
+        event_limit: int,
+        byte_limit: int,
+        delivery_format: DeliveryFormat,
+        company: Company,
     ) -> tuple[list[Parked], tuple[Header, ...]]:
         self._header_group.begin(attributes)
         alike = list[Parked]()
-        count = fill(self._sizes_alike(alike, delivery_format), event_limit, byte_limit)
+        count = fill(self._sizes_alike(alike, delivery_format, company), event_limit, byte_limit)
         taken = alike[:count]
         if count == 1:
             self._queue.popleft()
@@ -128,10 +136,10 @@ class DueQueue:
         self.size -= sum(len(row.delivery.body) for row in taken)
         return taken, self._header_group.headers()
 
-    def _sizes_alike(self, alike: list[Parked], delivery_format: DeliveryFormat) -> Iterator[int]:
+    def _sizes_alike(self, alike: list[Parked], delivery_format: DeliveryFormat, company: Company) -> Iterator[int]:
         """The sizes of the events with the headers of the first; their rows are added to `alike`."""
         for row in islice(self._queue, limits.LOOK_AHEAD_EVENTS):
-            if alike and self._alone(row):
+            if alike and company(row.delivery) != company(alike[0].delivery):
                 continue
             identity, body = row.delivery.identity, row.delivery.body
             if self._header_group.known_to_differ(identity):
@@ -140,9 +148,6 @@ class DueQueue:
             elif self._header_group.alike(identity, body):
                 alike.append(row)
                 yield len(delivery_format.body(body))
-
-    def _alone(self, row: Parked) -> bool:
-        return goes_alone(row.delivery.attempts)
 
     def discard(self, identity: DeliveryId) -> None:
         """A late answer delivered it: no further attempt is needed."""

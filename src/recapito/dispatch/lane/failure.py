@@ -3,7 +3,7 @@
 from recapito.contracts.ledger import Burial
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
-from recapito.dispatch.lane.in_flight import InFlight, id_origin, output_id
+from recapito.dispatch.lane.in_flight import InFlight, PendingBatch, id_origin, output_id
 from recapito.dispatch.lane.settlement import SettlementBuilder
 from recapito.domain import limits
 from recapito.domain.dead_letter.record import record
@@ -48,13 +48,13 @@ class FailureHandler:
         """A request failed, and with it every delivery that it carried, but for those that a late answer settled."""
         self._journal_failure(request, outcome, now, before, after)
         self._staged.failed(outcome.failure, request.pending.events)
-        deliveries = request.pending.deliveries()
+        deliveries, counts = request.pending.deliveries(), not self._profile.is_pressure(outcome)
         if self._context.diagnostics is not None:
             self._diagnose(self._context.diagnostics, deliveries, request.sent_at, outcome, now, after)
         dispositions = [
             DELIVERED
             if delivery.identity in request.settled
-            else self._retry(attempted(delivery, outcome, request.sent_at), outcome, now, request.pending.fresh)
+            else self._retry(attempted(delivery, outcome, request.sent_at, counts), outcome, now, request.pending)
             for delivery in deliveries
         ]
         self._recorder.failed(request, outcome, now, dispositions)
@@ -63,7 +63,7 @@ class FailureHandler:
         """The delivery's time to live has passed before its next attempt."""
         self._recorder.ended([delivery], now, self._give_up(delivery, TTL_EXCEEDED, now, fresh))
 
-    def _retry(self, delivery: Delivery, outcome: Outcome, now: int, fresh: bool) -> EventDisposition:
+    def _retry(self, delivery: Delivery, outcome: Outcome, now: int, pending: PendingBatch) -> EventDisposition:
         disposition = decide(
             self._profile,
             self._subscription.destination.endpoint_kind,
@@ -73,13 +73,14 @@ class FailureHandler:
             outcome,
             now,
             self._context.random(),
+            pending.events,
         )
         match disposition:
             case RetryAt(due_at, rule):
-                self._staged.park(Parked(due_at, delivery), fresh)
+                self._staged.park(Parked(due_at, delivery), pending.fresh)
                 return EventDisposition(DispositionKind.RETRY, due_at, rule)
             case Dead(reason):
-                return self._give_up(delivery, reason, now, fresh)
+                return self._give_up(delivery, reason, now, pending.fresh)
             case Done():
                 raise AssertionError("a failed attempt cannot be done")
 

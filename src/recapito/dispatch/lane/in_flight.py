@@ -5,7 +5,6 @@ The deliveries of fresh events are made from segments only when the request fail
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 from itertools import islice
 
 import msgspec
@@ -20,6 +19,7 @@ from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.cursor import Range
 from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.delivery.signature import Signing, message_id
+from recapito.domain.events.passed import joined, waymark
 from recapito.domain.events.segment import Segment, id_of
 from recapito.domain.resources.delivery_options import signing_name
 
@@ -41,14 +41,19 @@ class SegmentSlice(msgspec.Struct, frozen=True, gc=False):
     def delivery(self, i: int) -> Delivery:
         """The delivery of one of the events, before its first attempt."""
         segment = self.segment
-        trace = segment.traces.get(i, "")
-        return Delivery(DeliveryId(self.position, i), segment.published_at[i], segment.stored(i), trace=trace)
+        trace, passed = segment.traces.get(i, ""), segment.passed[i] if segment.passed else ""
+        identity = DeliveryId(self.position, i)
+        return Delivery(identity, segment.published_at[i], segment.stored(i), trace=trace, passed=passed)
 
     def ids(self) -> Sequence[str]:
         first, last = self.offsets[0], self.offsets[-1]
         if self.segment.ids and last - first + 1 == len(self.offsets):
             return self.segment.ids[first : last + 1]
         return [self.segment.id(i) for i in self.offsets]
+
+    def passed(self) -> set[str]:
+        """The waymarks of the topics that its events came by, as texts."""
+        return {self.segment.passed[i] for i in self.offsets} if self.segment.passed else set()
 
     def versions(self) -> set[str]:
         if len(self.segment.versions) == 1:
@@ -121,11 +126,18 @@ class PendingBatch(msgspec.Struct, eq=False):
     def batch(self, delivery_format: DeliveryFormat, origin: str) -> Batch:
         """The request's body and headers; `origin` begins the output id of every event of the topic."""
         batch = self._unsigned(delivery_format, origin)
+        if delivery_format.forwards:
+            return replace(batch, passed=joined(self._passed(), origin.replace("-", "")), output_id=None)
         if not delivery_format.signing:
             return batch
         lane = delivery_format.lane
         id = message_id(lane, origin, self._identities())
         return replace(batch, signing=Signing(id, signing_name(lane), delivery_format.signing))
+
+    def _passed(self) -> set[str]:
+        if self.parked:
+            return {delivery.passed for delivery in self.parked}
+        return set().union(*(segment_slice.passed() for segment_slice in self.slices))
 
     def _identities(self) -> list[DeliveryId]:
         if self.parked:
@@ -361,7 +373,7 @@ def _data_version(body: bytes) -> str:
 
 def id_origin(log_id: str, topic: int) -> str:
     """The beginning of the output ids of a topic's events: three groups of a GUID."""
-    hex = blake2b(f"{log_id}/{topic}".encode(), digest_size=8).hexdigest()
+    hex = waymark(log_id, topic)
     return f"{hex[:8]}-{hex[8:12]}-{hex[12:]}"
 
 

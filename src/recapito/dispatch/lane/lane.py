@@ -26,12 +26,14 @@ from recapito.dispatch.lane.log_reader import LogReader, terms_at, unlimited_ter
 from recapito.dispatch.lane.rush import Rush, outlasts
 from recapito.dispatch.lane.settlement import LaneBooks
 from recapito.domain import limits
-from recapito.domain.delivery.delivery import DeliveryId, Parked, expired, skip, succeeded
-from recapito.domain.delivery.hold import REFUSED_EVENT, Hold, after_failure, after_sweep, rules_for
+from recapito.domain.delivery.batch import company_under
+from recapito.domain.delivery.delivery import DeliveryId, Parked, expired, in_force, skip, succeeded
+from recapito.domain.delivery.hold import REFUSED_EVENT, Hold, after_failure, after_sweep, is_refused, rules_for
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.history.attempt import LaneLabel
 from recapito.domain.profiles.profile import DelayedDelivery, Profile
+from recapito.domain.resources.destination import profile_for
 from recapito.domain.resources.subscription import Subscription
 
 SENDS_PER_STEP = 16
@@ -90,6 +92,7 @@ class Lane:
 
     - `row`: the lane as the ledger has it.
     - `published`: the schema that the topic's events are stored in.
+    - `profile`: the topic's. A destination with rules of its own has another one.
     - `wake`: makes the dispatcher step this lane soon.
     - `topic_name`: for history, where it outlives the topic.
     """
@@ -107,7 +110,7 @@ class Lane:
     ) -> None:
         self.id = row.id  # the subscription's
         self.topic = row.topic
-        self.profile = profile
+        self._topic_profile = profile
         self.stopped: str | None = None
         self.queued = False  # the dispatcher's mark that it will step this lane
         self.window = context.window()
@@ -143,11 +146,16 @@ class Lane:
         self._rush: Rush | None = Rush(asked_at)
 
     def change_profile(self, profile: Profile) -> None:
-        self.profile = profile
+        """Use another profile of the topic."""
+        self._topic_profile = profile
+        self._use(self.subscription)
         self.wake()
 
     def _use(self, subscription: Subscription) -> None:
         self.subscription = subscription
+        self.profile = profile_for(subscription.destination, self._topic_profile)
+        self._policy = in_force(self.profile, subscription.retry_policy)
+        self._company = company_under(self.profile)
         self._format = DeliveryFormat(subscription, self._published, self._context.journal)
         self._pace.use(subscription.options)
 
@@ -209,6 +217,11 @@ class Lane:
         """An event that was parked unread has been tried, or is gone."""
         if identity in self._read_ahead:
             self._read_ahead.remove(identity)
+
+    @property
+    def refused(self) -> bool:
+        """True while the endpoint refuses this server, and events are kept until a person has mended that."""
+        return self.profile.keeps and is_refused(self.books.hold)
 
     @property
     def _lags(self) -> bool:
@@ -362,7 +375,7 @@ class Lane:
             self._sweep = None
         elif self._sweep is None:
             self._sweep = Sweep(self.end, now)
-        terms = terms_at(now, self.subscription, self._format, self.books.commit_budget.slice)
+        terms = terms_at(now, self.subscription, self._format, self.books.commit_budget.slice, self._policy)
         self._terms = terms._replace(event_limit=self._pace.events(terms.event_limit))
         self._send_more(now, probing)
         if self._sweep is not None and self._all_tried(self._sweep):
@@ -426,8 +439,7 @@ class Lane:
 
         So consecutive probes never take the same event while another waits: one that failed is due later than those.
         """
-        policy = self.subscription.retry_policy
-        for row in self.due_queue.remove(lambda row: expired(row.delivery, policy, now)):
+        for row in self.due_queue.remove(lambda row: expired(row.delivery, self._policy, now)):
             self._failure_handler().expired(row.delivery, now, fresh=False)
         if self.books.full or self.due_queue.wants_fetch(now):
             return None
@@ -459,10 +471,10 @@ class Lane:
         batching, policy = self.subscription.batching, self.subscription.retry_policy
         while len(self.due_queue) and not self.books.full:
             limit = min(batching.event_limit, self._terms.event_limit)
-            rows, headers = self.due_queue.take(limit, batching.byte_limit, self._format)
+            rows, headers = self.due_queue.take(limit, batching.byte_limit, self._format, self._company)
             living = []
             for row in rows:
-                if expired(row.delivery, policy, now):
+                if expired(row.delivery, self._policy, now):
                     self._failure_handler().expired(row.delivery, now, fresh=False)
                 else:
                     living.append(skip(self.profile.schedule, policy, row, now))

@@ -21,7 +21,7 @@ from recapito.domain.delivery.cursor import Cursor, LogPosition, Range
 from recapito.domain.events.conversion import Convert
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.matcher import compile_filter
-from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.subscription import RetryPolicy, Subscription
 
 ENTRIES_PER_TAKE = 256  # so that a lane whose filter matches nothing gives way to others
 
@@ -46,8 +46,11 @@ def unlimited_terms(slice: int) -> BatchTerms:
     return BatchTerms(slice, limits.WINDOW_BYTES, expired_at=-1)
 
 
-def terms_at(now: int, subscription: Subscription, delivery_format: DeliveryFormat, slice: int) -> BatchTerms:
-    batching, expired_at = subscription.batching, now - subscription.retry_policy.ttl_ns
+def terms_at(
+    now: int, subscription: Subscription, delivery_format: DeliveryFormat, slice: int, policy: RetryPolicy | None = None
+) -> BatchTerms:
+    """The terms of a subscription, whose retry policy is `policy` if another one is in force."""
+    batching, expired_at = subscription.batching, now - (policy or subscription.retry_policy).ttl_ns
     convert, attributes = delivery_format.convert, delivery_format.attributes
     return BatchTerms(batching.event_limit, batching.byte_limit, expired_at, convert, attributes, slice)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from recapito.domain.connections import parse_host, parse_storage
+from recapito.domain.connections import parse_event_grid, parse_host, parse_storage
 from recapito.domain.connections.connection import STORAGE_SERVICES, AzureService, Connection
 from recapito.domain.resources.resource_id import RELAY_NAMESPACE, parse_resource_id
 from recapito.errors import InvalidInput
@@ -33,7 +33,7 @@ def choose(resource_id: str, choice: Choice) -> Connection:
     if (host := choice.host_url) is not None:
         forms["hostUrl"] = lambda: parse_host.from_function_host(resource_id, host)
     if choice.default_credential:
-        forms["defaultCredential"] = lambda: parse_storage.from_default_credential(resource_id, _endpoints(choice))
+        forms["defaultCredential"] = lambda: _by_own_identity(resource_id, _endpoints(choice))
     if choice.azurite:
         forms["azurite"] = lambda: parse_storage.azurite(resource_id)
     if len(forms) != 1:
@@ -46,15 +46,25 @@ def choose(resource_id: str, choice: Choice) -> Connection:
 
 
 def _from_string(resource_id: str, text: str) -> Connection:
-    if parse_resource_id(resource_id).top.kind == RELAY_NAMESPACE:
+    resource = parse_resource_id(resource_id)
+    if resource.top.kind == RELAY_NAMESPACE:
         return parse_host.from_relay_string(resource_id, text)
+    if parse_event_grid.is_event_grid(resource):
+        return parse_event_grid.from_connection_string(resource, text)
     return parse_storage.from_connection_string(resource_id, text)
+
+
+def _by_own_identity(resource_id: str, endpoints: dict[AzureService, str] | None) -> Connection:
+    resource = parse_resource_id(resource_id)
+    if parse_event_grid.is_event_grid(resource):
+        return parse_event_grid.from_default_credential(resource, endpoints)
+    return parse_storage.from_default_credential(resource_id, endpoints)
 
 
 def _endpoints(choice: Choice) -> dict[AzureService, str] | None:
     if choice.endpoints is None:
         return None
-    services = (*STORAGE_SERVICES, AzureService.MESSAGING)
+    services = (*STORAGE_SERVICES, AzureService.MESSAGING, AzureService.EVENT_GRID)
     for name in choice.endpoints:
         if name not in services:
             raise _invalid(f"The names in 'endpoints' must be among {', '.join(services)}.", "endpoints")

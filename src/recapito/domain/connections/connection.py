@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from recapito.domain.access.sas import parse_token
 from recapito.domain.instant import SECOND, stamp
 from recapito.domain.resources.resource_id import FUNCTION_APP, ResourceId
 from recapito.errors import InvalidInput
@@ -25,6 +26,7 @@ class AzureService(StrEnum):
     FUNCTION = "function"
     RELAY = "relay"
     MESSAGING = "messaging"
+    EVENT_GRID = "eventgrid"
 
 
 STORAGE_SERVICES = (AzureService.BLOB, AzureService.QUEUE)
@@ -101,11 +103,40 @@ class FunctionKey(msgspec.Struct, frozen=True, tag="function key", tag_field="ki
         return []
 
 
-Credential = AccountKey | PolicyKey | SharedAccess | DefaultCredential | FunctionKey
+class TopicKey(msgspec.Struct, frozen=True, tag="topic key", tag_field="kind"):
+    """The key of a topic, a domain or a namespace of Event Grid."""
+
+    key: str
+
+    def __repr__(self) -> str:
+        return "<TopicKey>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
+
+class TopicToken(msgspec.Struct, frozen=True, tag="topic token", tag_field="kind"):
+    """A token that was signed with the key of a topic of Event Grid; its end is a part of it."""
+
+    token: str
+
+    @property
+    def expires_at(self) -> int | None:
+        parsed = parse_token(self.token)
+        return None if parsed is None else parsed.expires_at
+
+    def __repr__(self) -> str:
+        return "<TopicToken>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
+
+Credential = AccountKey | PolicyKey | SharedAccess | DefaultCredential | FunctionKey | TopicKey | TopicToken
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """The connection to a storage account, a function app or a namespace, or to one resource in it."""
+    """The connection to a storage account, a function app, a topic or a namespace, or to one resource in it."""
 
     resource_id: str
     endpoints: dict[AzureService, str]
@@ -126,7 +157,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def expires_at(self) -> int | None:
-        return self.credential.expires_at if isinstance(self.credential, SharedAccess) else None
+        return self.credential.expires_at if isinstance(self.credential, SharedAccess | TopicToken) else None
 
     def __repr__(self) -> str:
         return f"<Connection {self.resource_id} by {self.kind}>"
@@ -155,15 +186,13 @@ def check_unexpired(connection: Connection, now: int) -> None:
 def check_usable(connection: Connection, service: AzureService, now: int, target: str = "resourceId") -> None:
     """Refuse a connection whose signature has ended or does not permit writing to the service."""
     credential, name = connection.credential, connection.resource_id
-    if not isinstance(credential, SharedAccess):
-        return
     again = f"recapito connection set {name}"
     if connection.expires_at is not None and connection.expires_at <= now:
         ended = stamp(connection.expires_at)
         raise InvalidInput(
             "InvalidRequest", f"The signature of the connection to {name} ended at {ended}: {again}", target
         )
-    if service in TO_WRITE and not credential.may(TO_WRITE[service]):
+    if service in TO_WRITE and isinstance(credential, SharedAccess) and not credential.may(TO_WRITE[service]):
         raise InvalidInput(
             "InvalidRequest",
             f"The signature of the connection to {name} may not write to its {service} service (sp needs one of"

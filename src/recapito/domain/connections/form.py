@@ -11,6 +11,8 @@ from recapito.domain.connections.connection import (
     FunctionKey,
     PolicyKey,
     SharedAccess,
+    TopicKey,
+    TopicToken,
 )
 from recapito.domain.connections.parse_storage import azurite
 from recapito.domain.resources.resource_id import STORAGE_ACCOUNT, parse_resource_id
@@ -33,6 +35,10 @@ def form_of(connection: Connection) -> dict[str, Any]:
             parts = {"AccountName": account, "AccountKey": key}
         case PolicyKey(policy, key):
             parts = {"SharedAccessKeyName": policy, "SharedAccessKey": key}
+        case TopicKey(key):
+            parts = {"SharedAccessKey": key}
+        case TopicToken(token):
+            parts = {"SharedAccessSignature": token}
         case SharedAccess(token):
             parts = {"SharedAccessSignature": token if storage else f"SharedAccessSignature {token}"}
     for service, url in connection.endpoints.items():

@@ -24,6 +24,9 @@ from recapito.domain.connections.connection import (
 )
 from recapito.domain.resources.resource_id import (
     BLOB_CONTAINER,
+    EVENT_GRID_DOMAIN,
+    EVENT_GRID_NAMESPACE,
+    EVENT_GRID_TOPIC,
     EVENT_HUBS_NAMESPACE,
     FUNCTION_APP,
     QUEUE,
@@ -42,9 +45,18 @@ _AZURITE_PORTS = {AzureService.BLOB: 10000, AzureService.QUEUE: 10001}
 _CLOUD = "core.windows.net"
 _ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
 _SERVICE_HOST = re.compile(r"([a-z0-9]{3,24})\.(blob|queue)\.([a-z0-9.-]+)")
-_OTHERS = (SERVICE_BUS_NAMESPACE, EVENT_HUBS_NAMESPACE, RELAY_NAMESPACE, FUNCTION_APP)
+_OTHERS = (
+    SERVICE_BUS_NAMESPACE,
+    EVENT_HUBS_NAMESPACE,
+    RELAY_NAMESPACE,
+    FUNCTION_APP,
+    EVENT_GRID_TOPIC,
+    EVENT_GRID_DOMAIN,
+    EVENT_GRID_NAMESPACE,
+)
 _STORAGE, _MESSAGING = "storage accounts, their containers and queues", "namespaces of Service Bus and Event Hubs"
-_CONNECTABLE = f"{_STORAGE}, {_MESSAGING}, their queues, topics and hubs, relays, function apps"
+_EVENT_GRID = "topics, domains and namespaces of Event Grid"
+_CONNECTABLE = f"{_STORAGE}, {_MESSAGING}, their queues, topics and hubs, relays, function apps, {_EVENT_GRID}"
 _PARTS = {
     "accountname",
     "accountkey",

@@ -4,15 +4,18 @@ It is filled with the events that are available and never waits. It has at most 
 `byte_limit` bytes of request body only when a single event is larger, which then goes alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 
 import msgspec
 
 from recapito.domain import limits
 from recapito.domain.delivery.attributes import Header
+from recapito.domain.delivery.delivery import Delivery
 from recapito.domain.delivery.signature import Signing
 from recapito.domain.events.schema import BodyForm
+from recapito.domain.profiles.profile import Profile
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
@@ -21,7 +24,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     `attempts_before` is the smallest number of earlier attempts among its events; `data_version` is None when the
     events differ or their schema has none; `output_id` is None when there are several events; `headers` are the
     subscriber's own; `signing` is None where requests are not signed. `traces` are the traceparents of the traced
-    events, `traceparent` is the one to send.
+    events, `traceparent` is the one to send. `passed` are the waymarks of the topics that its events came by, this
+    server's last: a request that has them forwards to another Event Grid, as a publisher would.
     """
 
     subscription: str
@@ -35,6 +39,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     traces: tuple[str, ...] = ()
     traceparent: str = ""
     signing: Signing | None = None
+    passed: str = ""
 
     @property
     def lone_event(self) -> bytes:
@@ -51,6 +56,33 @@ def goes_alone(attempts: int) -> bool:
     A batch succeeds or fails as a whole: one event that is always refused would keep the others from arriving.
     """
     return attempts >= limits.ATTEMPTS_IN_COMPANY
+
+
+def by_attempts(delivery: Delivery) -> int:
+    """The most events of a request with this delivery; see `goes_alone`."""
+    return 1 if goes_alone(delivery.attempts) else limits.BATCH_EVENTS[1]
+
+
+Company = Callable[[Delivery], int]
+"""The most events of a request that carries a delivery."""
+
+
+def company_under(profile: Profile) -> Company:
+    """The rule of a profile for the company of a delivery."""
+    return partial(_by_outcome, profile) if profile.status.cut else by_attempts
+
+
+def _by_outcome(profile: Profile, delivery: Delivery) -> int:
+    """An endpoint that was away blames no event; after a refusal the request is smaller, after two the event is alone.
+
+    So one event among a thousand that is refused costs some sixty requests, and no memory.
+    """
+    rules, last = profile.delayed_delivery, delivery.last_result
+    if rules is not None and last is not None and rules.blames_endpoint(last):
+        return limits.BATCH_EVENTS[1]
+    if goes_alone(delivery.attempts):
+        return 1
+    return limits.CUT_EVENTS if delivery.last_status in profile.status.cut else limits.BATCH_EVENTS[1]
 
 
 def fill(sizes: Iterable[int], event_limit: int, byte_limit: int) -> int:

@@ -27,7 +27,7 @@ class Delivery(msgspec.Struct, frozen=True):
     """One delivery with its history. `attempts` counts requests; `skipped` counts schedule steps that were passed over.
 
     `body` is the event as it is sent. A delivery that was never tried has no last attempt and no last result. `trace`
-    is the traceparent of a traced delivery.
+    is the traceparent of a traced delivery, `passed` the waymarks of the topics that a forwarded event came by.
     """
 
     identity: DeliveryId
@@ -39,6 +39,7 @@ class Delivery(msgspec.Struct, frozen=True):
     last_result: Result | None = None
     last_status: int | None = None
     trace: str = ""
+    passed: str = ""
 
 
 class Parked(msgspec.Struct, frozen=True):
@@ -69,6 +70,7 @@ Disposition = Done | RetryAt | Dead
 
 ATTEMPTS_EXCEEDED = "MaxDeliveryAttemptsExceeded"
 TTL_EXCEEDED = "TimeToLiveExceeded"
+KEPT = "Kept"  # not given up: the reason of a timetable without an end
 CORRUPT = "CorruptRecord"  # the stored event is damaged: nothing is left to deliver
 NEVER_RETRIED = {
     400: "UndeliverableDueToHttpBadRequest",
@@ -76,6 +78,7 @@ NEVER_RETRIED = {
     403: "UndeliverableDueToHttpForbidden",
     404: "UndeliverableDueToHttpNotFound",
     413: "UndeliverableDueToHttpRequestEntityTooLarge",
+    508: "UndeliverableDueToForwardingLoop",
 }
 
 
@@ -84,11 +87,25 @@ def succeeded(profile: Profile, outcome: Outcome) -> bool:
     return outcome.status in profile.status.success
 
 
-def attempted(delivery: Delivery, outcome: Outcome, sent_at: int) -> Delivery:
-    """The delivery after one more attempt; the fields of the outcome are read only if it failed."""
+def in_force(profile: Profile, policy: RetryPolicy) -> RetryPolicy:
+    """The limits of a delivery. Where events are kept, a default is no limit: each limit counts that a client set."""
+    if not profile.keeps:
+        return policy
+    attempts, minutes = policy.max_attempts, policy.ttl_minutes
+    return RetryPolicy(
+        limits.UNLIMITED if attempts == limits.ATTEMPTS_DEFAULT else attempts,
+        limits.UNLIMITED if minutes == limits.TTL_MINUTES_DEFAULT else minutes,
+    )
+
+
+def attempted(delivery: Delivery, outcome: Outcome, sent_at: int, counts: bool = True) -> Delivery:
+    """The delivery after one more attempt; the fields of the outcome are read only if it failed.
+
+    An attempt that met only pressure does not count (`Profile.is_pressure`).
+    """
     return msgspec.structs.replace(
         delivery,
-        attempts=delivery.attempts + 1,
+        attempts=delivery.attempts + counts,
         last_attempt_at=sent_at,
         last_result=outcome.failure,
         last_status=outcome.status,
@@ -104,15 +121,21 @@ def decide(
     outcome: Outcome,
     now: int,
     random: float,
+    events: int = 1,
 ) -> Disposition:
-    """The disposition after an attempt; `delivery` already counts it, `random` is in [0, 1).
+    """The disposition after an attempt with this number of events; `delivery` already counts it, `random` is in [0, 1).
 
     The last allowed attempt wins over a never-retried status (as in a recorded dead letter: one attempt, 404,
-    MaxDeliveryAttemptsExceeded). The time to live is checked when the next attempt comes due, not here.
+    MaxDeliveryAttemptsExceeded). The time to live is checked when the next attempt comes due, not here. Where a refusal
+    is cut, it says nothing of an event that had company: that goes again at once, in a smaller request.
     """
     if succeeded(profile, outcome):
         return Done()
-    if delivery.attempts >= policy.max_attempts:
+    if events > 1 and outcome.status in profile.status.cut:
+        return RetryAt(now, Rule.CUT)
+    if profile.is_pressure(outcome):
+        return RetryAt(now + min(outcome.retry_after_ns, limits.RETRY_AFTER_NS), Rule.RETRY_AFTER)
+    if delivery.attempts >= in_force(profile, policy).max_attempts:
         return Dead(ATTEMPTS_EXCEEDED)
     if profile.never_retried(outcome.status, kind, dead_letters):
         return Dead(NEVER_RETRIED.get(outcome.status or 0, f"UndeliverableDueToHttp{outcome.status}"))
@@ -157,7 +180,8 @@ def skip(schedule: Schedule, policy: RetryPolicy, parked: Parked, now: int) -> D
 class Timetable(NamedTuple):
     """The attempts and the end of a delivery, in nanoseconds since publishing, and the reason if it is given up.
 
-    A delivery that expires is not tried at its end; one that is delivered has no reason.
+    A delivery that expires is not tried at its end; one that is delivered has no reason. One that is kept has the
+    attempts of its first day, and the reason KEPT.
     """
 
     attempts: list[int]
@@ -179,4 +203,5 @@ def timetable(
         if not isinstance(disposition, RetryAt):
             return Timetable(attempts, now, disposition.reason if isinstance(disposition, Dead) else None)
         now = disposition.due_at
-    return Timetable(attempts, now, TTL_EXCEEDED)
+    kept = in_force(profile, policy).ttl_minutes == limits.UNLIMITED
+    return Timetable(attempts, now, KEPT if kept else TTL_EXCEEDED)

@@ -8,17 +8,24 @@ The law: a hold never starves an endpoint that works. Five rules ensure it (docs
    latest `longest_s` after something began to wait, a sweep tries everything that waits once, and so again and again.
 4. A subscription with a retry policy of its own is not held.
 5. An outcome whose row of the probation table is long enough starts a hold by itself.
+
+A profile with a time of sweeps of its own (`DelayedDelivery.sweep_s`) reads the table otherwise: a row is about the
+endpoint, so it starts a hold at any attempt, and ends a sweep, which would only meet the same answer again.
 """
 
 import msgspec
 from msgspec.structs import replace
 
+from recapito.domain import limits
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import SECOND, stamp
 from recapito.domain.profiles.profile import DelayedDelivery, Profile
 from recapito.domain.resources.subscription import RetryPolicy
 
-REFUSED_EVENT = frozenset({Result.BAD_REQUEST, Result.PAYLOAD_TOO_LARGE})  # the endpoint works, the event is wrong
+# The endpoint works, the event is wrong.
+REFUSED_EVENT = frozenset({Result.BAD_REQUEST, Result.PAYLOAD_TOO_LARGE, Result.LOOP_DETECTED})
+REFUSED_SERVER = (401, 403, 404)
+"""Statuses with which an endpoint refuses us, whatever the event: a person must look."""
 
 
 class Hold(msgspec.Struct, frozen=True, array_like=True):
@@ -55,8 +62,11 @@ CLEAR = Hold()
 
 
 def rules_for(profile: Profile, policy: RetryPolicy) -> DelayedDelivery | None:
-    """The rules under which a subscription is held; None if it never is: a policy of its own asks for determinism."""
-    return profile.delayed_delivery if policy.is_default else None
+    """The rules under which a subscription is held; None if it never is: a policy of its own asks for determinism.
+
+    Where events are kept, a policy of its own only limits that.
+    """
+    return profile.delayed_delivery if policy.is_default or profile.keeps else None
 
 
 def after_failure(
@@ -72,19 +82,33 @@ def after_failure(
     failures = hold.failures + first_attempts
     if rules is None:
         return Hold(failures)
+    if rules.is_pressure(outcome):
+        return _under_pressure(hold, rules, outcome, now)
     row_s = rules.table_s.get(result)
     longest = rules.longest_s * SECOND
+    blamed = rules.blames_endpoint(result)
     if hold.on:
+        if probe and blamed and hold.sweeps and not hold.holds(now):
+            return replace(after_sweep(hold, rules, now), failures=failures, cause=result, status=outcome.status)
         if not probe or hold.sweeps:
             return replace(hold, failures=failures)
         period = min(max(hold.period * 2, (row_s or 0) * SECOND), longest)
         return Hold(failures, min(now + period, hold.sweep_at), period, result, outcome.status, hold.sweep_at)
     at_once = row_s is not None and rules.at_once_from_s is not None and row_s >= rules.at_once_from_s
-    if not first_attempts or (failures < rules.failures and not at_once):
+    if not blamed and (not first_attempts or (failures < rules.failures and not at_once)):
         return Hold(failures, sweep_at=hold.sweep_at)
     period = (rules.first_s if row_s is None else row_s) * SECOND
-    sweep_at = hold.sweep_at or now + longest
+    sweep_at = hold.sweep_at or now + rules.sweep_ns
     return Hold(failures, min(now + period, sweep_at), period, result, outcome.status, sweep_at)
+
+
+def _under_pressure(hold: Hold, rules: DelayedDelivery, outcome: Outcome, now: int) -> Hold:
+    """The hold for the time that an endpoint asks for: nothing is counted, and nothing doubles. It ends a sweep."""
+    wait = min(outcome.retry_after_ns, limits.RETRY_AFTER_NS)
+    swept = hold.sweeps and not hold.holds(now)
+    sweep_at = now + rules.sweep_ns if swept or not hold.sweep_at else hold.sweep_at
+    until = max(hold.until, now + wait)
+    return Hold(hold.failures, until, max(until - now, 1), outcome.failure, outcome.status, sweep_at)
 
 
 def after_success(hold: Hold) -> Hold:
@@ -94,16 +118,26 @@ def after_success(hold: Hold) -> Hold:
 
 def after_sweep(hold: Hold, rules: DelayedDelivery, now: int) -> Hold:
     """The hold after a sweep whose last requests failed: it doubles the period as a failed probe does."""
-    longest = rules.longest_s * SECOND
-    period = min(2 * hold.period, longest)
-    return replace(hold, until=now + period, period=period, sweep_at=now + longest)
+    period = min(2 * hold.period, rules.longest_s * SECOND)
+    return replace(hold, until=now + period, period=period, sweep_at=now + rules.sweep_ns)
+
+
+def is_refused(hold: Hold) -> bool:
+    """Whether the endpoint refuses this server, its key or its address: waiting does not mend that."""
+    return hold.on and hold.status in REFUSED_SERVER
 
 
 def explain(hold: Hold, now: int) -> str:
     """The cause of a hold that is on, and the next step, in words."""
-    events = "1 event" if hold.failures == 1 else f"{hold.failures} events in a row"
-    status = "" if hold.status is None else f" ({hold.status})"
-    last = "" if hold.cause is None else f", the last: {hold.cause}{status}"
     trial = "everything that waits is tried" if hold.sweeps else "one probe goes"
     end = f"held until {stamp(hold.until)}, then {trial}" if hold.holds(now) else f"{trial} now"
-    return f"{events} failed at the first attempt{last}; {end}"
+    return f"{_cause(hold)}; {end}"
+
+
+def _cause(hold: Hold) -> str:
+    status = "" if hold.status is None else f" ({hold.status})"
+    if not hold.failures:  # a retry failed, or the endpoint asked for time
+        return f"the last attempt: {hold.cause}{status}"
+    events = "1 event" if hold.failures == 1 else f"{hold.failures} events in a row"
+    last = "" if hold.cause is None else f", the last: {hold.cause}{status}"
+    return f"{events} failed at the first attempt{last}"

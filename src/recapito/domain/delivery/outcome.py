@@ -11,7 +11,7 @@ from recapito.domain.delivery.kept_headers import RawHeaders
 
 
 class Result(StrEnum):
-    """Event Grid's word for how an attempt ended."""
+    """Event Grid's word for how an attempt ended; the last one is ours, for events that are forwarded."""
 
     SUCCESS = "Success"
     NOT_FOUND = "NotFound"
@@ -31,6 +31,7 @@ class Result(StrEnum):
     FORBIDDEN = "Forbidden"
     INVALID_AZURE_FUNCTION_DESTINATION = "InvalidAzureFunctionDestination"
     GENERIC_ERROR = "GenericError"
+    LOOP_DETECTED = "LoopDetected"
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, delay_ns
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, delay_ns, in_force
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.vocabulary import (
     DEAD_LETTER_DELAY,
@@ -137,10 +137,9 @@ def how_it_ended(tries: Sequence[DeliveryAttempt]) -> DeliveryState | None:
     return None
 
 
-def before_publishing(subscription: Subscription, hold: Hold, now: int) -> DeliveryState:
+def before_publishing(subscription: Subscription, profile: Profile, hold: Hold, now: int) -> DeliveryState:
     """The state that a matched event would have if it were published now."""
-    policy = subscription.retry_policy
-    expires_at, left = now + policy.ttl_ns, policy.max_attempts
+    expires_at, left = _expires_at(subscription, profile, now), _attempts_left(subscription, profile, 0)
     if hold.holds(now):
         text = f"It would wait: {held_because(hold)}"
         return DeliveryState(State.HELD, text, _end_of(hold), expires_at, left)
@@ -150,9 +149,26 @@ def before_publishing(subscription: Subscription, hold: Hold, now: int) -> Deliv
 
 def held_because(hold: Hold) -> str:
     """A clause with the reason and the end of a hold."""
-    failed = "1 event" if hold.failures == 1 else f"{hold.failures} events in a row"
-    cause = f", the last with {hold.cause}" if hold.cause else ""
-    return f"the subscription is held until {stamp(hold.until)}, because {failed} failed at the first attempt{cause}."
+    if hold.failures:
+        failed = "1 event" if hold.failures == 1 else f"{hold.failures} events in a row"
+        cause = f"{failed} failed at the first attempt" + (f", the last with {hold.cause}" if hold.cause else "")
+    else:
+        cause = f"the last attempt ended with {hold.cause}"
+    return f"the subscription is held until {stamp(hold.until)}, because {cause}."
+
+
+def _expires_at(subscription: Subscription, profile: Profile, published_at: int | None) -> int | None:
+    """The end of an event's time to live; None if it is not known, or if the event is kept."""
+    policy = in_force(profile, subscription.retry_policy)
+    if published_at is None or policy.ttl_minutes == limits.UNLIMITED:
+        return None
+    return published_at + policy.ttl_ns
+
+
+def _attempts_left(subscription: Subscription, profile: Profile, made: int) -> int | None:
+    """The attempts that remain after some; None without a limit."""
+    most = in_force(profile, subscription.retry_policy).max_attempts
+    return None if most == limits.UNLIMITED else most - made
 
 
 _PROBE = "the hold ends, and one event is sent as a probe"
@@ -160,8 +176,7 @@ _SWEEP = "the hold ends, and everything that waits is tried"
 
 
 def _parked(case: DeliveryFacts, parked: Parked) -> DeliveryState:
-    delivery, hold = parked.delivery, case.hold
-    policy, now = case.subscription.retry_policy, case.now
+    delivery, hold, now = parked.delivery, case.hold, case.now
     following = NextStep(parked.due_at, *_rule(case, parked))
     which = f"Its {_ordinal(delivery.attempts + 1)} attempt"
     if hold.holds(now):
@@ -172,10 +187,11 @@ def _parked(case: DeliveryFacts, parked: Parked) -> DeliveryState:
         state, text = State.UNDER_WAY, f"{which} is due: it is on its way, or waits for a free slot."
     else:
         state, text = State.PARKED, f"{which} waits until {stamp(parked.due_at)}."
-    expires_at = delivery.published_at + policy.ttl_ns
+    expires_at = _expires_at(case.subscription, case.profile, delivery.published_at)
     if state is not State.UNDER_WAY:
         text += _expiry(case, expires_at, following)
-    left = max(policy.max_attempts - delivery.attempts, 1)  # the one that waits goes, though the policy was shortened
+    left = _attempts_left(case.subscription, case.profile, delivery.attempts)
+    left = None if left is None else max(left, 1)  # the one that waits goes, though the policy was shortened
     return DeliveryState(state, text, following, expires_at, left)
 
 
@@ -190,13 +206,15 @@ def _expiry(case: DeliveryFacts, expires_at: int | None, following: NextStep) ->
 def _rule(case: DeliveryFacts, parked: Parked) -> tuple[str | None, str]:
     """The rule that set the due time, if history has it, and the rule in words."""
     delivery = parked.delivery
-    if not delivery.attempts:
+    if delivery.last_attempt_at is None:
         return HOLD, "it was set aside untried while the subscription was held"
     last = case.tries[-1].disposition if case.tries else None
     if last is None or last.due_at != parked.due_at or last.rule is None:
         return None, f"history does not have the attempt that set this time: {_GAP}"
     if last.rule is Rule.SCHEDULE:
         return last.rule, _step(case.profile, delivery)
+    if last.rule is Rule.CUT:
+        return last.rule, "a request of several events was refused, so a smaller one goes at once"
     if last.rule is Rule.RETRY_AFTER:
         return last.rule, f"the endpoint asked for it by Retry-After (at most {_span(limits.RETRY_AFTER_NS)})"
     least = case.profile.minimum_ns(delivery.last_status, case.subscription.destination.endpoint_kind)
@@ -225,9 +243,9 @@ def _buried(case: DeliveryFacts, buried: Buried) -> DeliveryState:
 
 
 def _unread(case: DeliveryFacts) -> DeliveryState:
-    policy = case.subscription.retry_policy
-    expires_at = None if case.published_at is None else case.published_at + policy.ttl_ns
-    left = max([policy.max_attempts, *(policy.max_attempts - attempted.number for attempted in case.tries[-1:])][-1], 0)
+    expires_at = _expires_at(case.subscription, case.profile, case.published_at)
+    left = _attempts_left(case.subscription, case.profile, case.tries[-1].number if case.tries else 0)
+    left = None if left is None else max(left, 0)
     hold = case.hold
     if case.subscription.deleted_position is not None:
         return DeliveryState(State.DROPPED, "The subscription is deleted, and drops its undelivered events.")

@@ -71,11 +71,15 @@ DISPOSITION_LABELS: dict[str, str] = {
 
 
 class Rule(StrEnum):
-    """The rule that set the time of the next attempt: the schedule, the least delay of the status, or Retry-After."""
+    """The rule that set the time of the next attempt: the schedule, the least delay of the status, or Retry-After.
+
+    CUT: a request with others was refused, so a smaller one goes at once.
+    """
 
     SCHEDULE = "schedule"
     MINIMUM = "minimum"
     RETRY_AFTER = "retryAfter"
+    CUT = "cut"
 
 
 # The rules of a next step that is no attempt of this delivery alone.

@@ -5,6 +5,7 @@ bytes of the data are never encoded again.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -33,11 +34,23 @@ class _CloudEvent(msgspec.Struct, gc=False):
     data: Raw | UnsetType
 
 
+class _Forwarded(msgspec.Struct, gc=False, kw_only=True):
+    id: str
+    eventTime: str
+    eventType: str
+    dataVersion: str | UnsetType = UNSET
+    metadataVersion: str | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+    subject: str
+    data: Raw | UnsetType = UNSET
+
+
 class _Data(msgspec.Struct, gc=False):
     data: Raw | UnsetType = UNSET
 
 
 _decode_stored = msgspec.json.Decoder(_Stored).decode
+_decode_forwarded = msgspec.json.Decoder(_Forwarded).decode
 _decode_data = msgspec.json.Decoder(_Data).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -52,6 +65,32 @@ def to_cloud_event(stored: bytes) -> bytes:
 def to_custom_event(stored: bytes) -> bytes:
     """The event as its publisher wrote it."""
     return split_data(stored)[1]
+
+
+def to_topic(stored: bytes) -> bytes:
+    """An event of the Event Grid schema for another topic, which writes its own id into `topic`."""
+    event = _decode_forwarded(stored)
+    event.topic = UNSET
+    return _encode(event)
+
+
+def to_domain(stored: bytes) -> bytes:
+    """An event of a domain for another domain: its topic has the same name there."""
+    event = _decode_forwarded(stored)
+    event.topic = (event.topic or "").rpartition("/")[2]
+    return _encode(event)
+
+
+@lru_cache(1000)
+def to_domain_topic(name: str) -> Convert:
+    """The conversion for a topic of a domain; equal for equal names, so that lanes share its results."""
+
+    def convert(stored: bytes) -> bytes:
+        event = _decode_forwarded(stored)
+        event.topic = name
+        return _encode(event)
+
+    return convert
 
 
 def split_data(stored: bytes) -> tuple[bytes, bytes]:

@@ -36,12 +36,14 @@ class StampedEvent(msgspec.Struct, frozen=True, gc=False):
 class Publish(NamedTuple):
     """The events of one accepted request; they are stored together or not at all.
 
-    `traces` has the traceparents of the traced events, by their index.
+    `traces` has the traceparents of the traced events, by their index. `passed` are the waymarks of the topics that the
+    events came by, if they were forwarded.
     """
 
     published_at: int
     events: list[StampedEvent]
     traces: Mapping[int, str] = NO_TRACES
+    passed: str = ""
 
 
 class Columns(msgspec.Struct, frozen=True, array_like=True):
@@ -49,7 +51,8 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
 
     A redriven, resent or replayed segment is for `only` one subscription and comes from `origin`: a file of dead
     letters, a place in the log (`resend_origin`), or the position after "replay:". `traces` has the
-    traceparents of the few traced events. The order of the fields is a file format.
+    traceparents of the few traced events. `passed` has a text for each publish, if any was forwarded. The order of the
+    fields is a file format.
     """
 
     ends: list[int]
@@ -65,6 +68,7 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     origin: str = ""
     ids: Sequence[str] = []
     traces: dict[int, str] = {}
+    passed: list[str] = []
 
 
 _RESENT = "resend "  # no key of a file of dead letters contains a space before its colon
@@ -121,6 +125,7 @@ def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple
         origin=origin,
         ids=ids,
         traces=_traces(publishes),
+        passed=[publish.passed for publish in publishes] if any(publish.passed for publish in publishes) else [],
     )
     return _encode(columns), b",".join(bodies)
 
@@ -158,7 +163,8 @@ def numbered(names: Sequence[T]) -> tuple[list[T], list[int]]:
 class Segment:
     """A decoded segment, shared read-only by all lanes near it; `original` is the source of a converted one.
 
-    `domain_topics` are the distinct topics of a domain's events; empty outside a domain.
+    `domain_topics` are the distinct topics of a domain's events; empty outside a domain. `passed` has the text of each
+    event; it is empty if none was forwarded.
     """
 
     __slots__ = (
@@ -170,6 +176,7 @@ class Segment:
         "only",
         "origin",
         "original",
+        "passed",
         "published_at",
         "subjects",
         "traces",
@@ -196,6 +203,8 @@ class Segment:
         self.origin = columns.origin
         self.ids = columns.ids
         self.traces = columns.traces
+        passed = zip(columns.publishes, columns.passed, strict=False)
+        self.passed = [text for (count, _), text in passed for _ in range(count)] if columns.passed else []
 
     def __len__(self) -> int:
         return len(self.ends)

@@ -10,14 +10,19 @@ import msgspec
 
 from recapito.domain import limits
 from recapito.domain.connections.connection import AzureService
-from recapito.domain.profiles.profile import EndpointKind
+from recapito.domain.profiles.profile import EndpointKind, Profile, load
 from recapito.domain.resources.resource_id import (
+    EVENT_GRID_DOMAIN,
+    EVENT_GRID_DOMAIN_TOPIC,
+    EVENT_GRID_NAMESPACE_TOPIC,
+    EVENT_GRID_TOPIC,
     EVENT_HUB,
     FUNCTION,
     HYBRID_CONNECTION,
     SERVICE_BUS_QUEUE,
     SERVICE_BUS_TOPIC,
     STORAGE_ACCOUNT,
+    parse_resource_id,
     queue_id,
 )
 
@@ -94,8 +99,22 @@ class EventHub(_Destination, frozen=True, kw_only=True, tag="EventHub"):
     resource_id: str
 
 
+class EventGrid(_Destination, frozen=True, kw_only=True, tag="EventGrid"):
+    """A topic, a domain, a domain topic or a namespace topic of another Event Grid, by its ARM id.
+
+    Events of a domain keep the names of their topics at another domain; at a domain topic they get its name.
+    """
+
+    resource_id: str
+
+    @property
+    def resource_kind(self) -> str:
+        """Which of the four it is, as `ResourceId.kind` has it."""
+        return parse_resource_id(self.resource_id).kind
+
+
 Broker = ServiceBusQueue | ServiceBusTopic | EventHub
-AzureResource = StorageQueue | AzureFunction | HybridConnection | Broker
+AzureResource = StorageQueue | AzureFunction | HybridConnection | EventGrid | Broker
 Destination = WebHook | AzureResource
 
 _NO_NAMES: frozenset[str] = frozenset()
@@ -106,28 +125,30 @@ class DestinationKind(NamedTuple):
     """One row of `DESTINATION_KINDS`.
 
     `endpoint_type`: ARM's name for the kind, which is also the tag of the stored struct.
-    `az_name`: the value of az's `--endpoint-type`; None if az has none.
+    `az_name`: the value of `--endpoint-type`, as az spells it where az has the kind.
     `title`, `noun`: the kind in a form and in a sentence.
-    `resource`: the kind of resource whose id a client sends as `resourceId`; None if it sends a URL instead.
+    `resources`: the kinds of resources whose id a client sends as `resourceId`; none if it sends a URL instead.
     `service`: the endpoint of a connection that reaches it; None if no connection is needed.
     `batches`: whether a client may ask for more than one event in a request.
     `attributes`: whether it takes delivery attributes. `reserved` are names, in lower case, that the server sets itself
     at this kind alone; `sort_keys` are names, in lower case, by which a broker sorts messages: their values are short
     and never empty.
     `endpoint_kind`: the table of the profile that applies.
+    `profile`: the profile that applies whatever the topic's is, at a kind that Event Grid never had.
     """
 
     endpoint_type: str
-    az_name: str | None
+    az_name: str
     title: str
     noun: str
-    resource: str | None = None
+    resources: tuple[str, ...] = ()
     service: AzureService | None = None
     batches: bool = False
     attributes: bool = True
     reserved: frozenset[str] = _NO_NAMES
     sort_keys: frozenset[str] = _NO_NAMES
     endpoint_kind: EndpointKind = EndpointKind.AZURE_RESOURCE
+    profile: str | None = None
 
 
 DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
@@ -144,7 +165,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         az_name="azurefunction",
         title="Azure function",
         noun="a function",
-        resource=FUNCTION,
+        resources=(FUNCTION,),
         service=AzureService.FUNCTION,
         batches=True,
     ),
@@ -153,7 +174,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         az_name="eventhub",
         title="Event hub",
         noun="an event hub",
-        resource=EVENT_HUB,
+        resources=(EVENT_HUB,),
         service=AzureService.MESSAGING,
         sort_keys=frozenset({"partitionkey"}),
     ),
@@ -162,7 +183,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         az_name="servicebusqueue",
         title="Service Bus queue",
         noun="a Service Bus queue",
-        resource=SERVICE_BUS_QUEUE,
+        resources=(SERVICE_BUS_QUEUE,),
         service=AzureService.MESSAGING,
         sort_keys=_SERVICE_BUS_KEYS,
     ),
@@ -171,7 +192,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         az_name="servicebustopic",
         title="Service Bus topic",
         noun="a Service Bus topic",
-        resource=SERVICE_BUS_TOPIC,
+        resources=(SERVICE_BUS_TOPIC,),
         service=AzureService.MESSAGING,
         sort_keys=_SERVICE_BUS_KEYS,
     ),
@@ -180,7 +201,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         az_name="storagequeue",
         title="Storage queue",
         noun="a storage account",
-        resource=STORAGE_ACCOUNT,
+        resources=(STORAGE_ACCOUNT,),
         service=AzureService.QUEUE,
         attributes=False,
     ),
@@ -189,9 +210,19 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         az_name="hybridconnection",
         title="Hybrid connection",
         noun="a hybrid connection",
-        resource=HYBRID_CONNECTION,
+        resources=(HYBRID_CONNECTION,),
         service=AzureService.RELAY,
         reserved=frozenset({"servicebusauthorization"}),
+    ),
+    EventGrid: DestinationKind(
+        "EventGrid",
+        az_name="eventgrid",
+        title="Event Grid",
+        noun="a topic, a domain, a domain topic or a namespace topic of Event Grid",
+        resources=(EVENT_GRID_TOPIC, EVENT_GRID_DOMAIN, EVENT_GRID_DOMAIN_TOPIC, EVENT_GRID_NAMESPACE_TOPIC),
+        service=AzureService.EVENT_GRID,
+        attributes=False,
+        profile="edge",
     ),
 }
 """Every kind of destination, in the order in which people see them."""
@@ -203,6 +234,17 @@ NOT_BUILT = ("NamespaceTopic", "MonitorAlert", "PartnerDestination")
 def kind_of(destination: Destination) -> DestinationKind:
     """The row of a destination."""
     return DESTINATION_KINDS[type(destination)]
+
+
+def kind_named(endpoint_type: str) -> DestinationKind | None:
+    """The row with ARM's name for a kind; None if there is none."""
+    return next((kind for kind in DESTINATION_KINDS.values() if kind.endpoint_type == endpoint_type), None)
+
+
+def profile_for(destination: Destination, topic_profile: Profile) -> Profile:
+    """The profile of deliveries to a destination: the topic's, unless the kind has rules of its own."""
+    own = kind_of(destination).profile
+    return topic_profile if own is None else load(own)
 
 
 def service_of(destination: AzureResource) -> AzureService:

@@ -24,6 +24,11 @@ SERVICE_BUS_QUEUE = f"{SERVICE_BUS_NAMESPACE}/queues"
 SERVICE_BUS_TOPIC = f"{SERVICE_BUS_NAMESPACE}/topics"
 EVENT_HUBS_NAMESPACE = "microsoft.eventhub/namespaces"
 EVENT_HUB = f"{EVENT_HUBS_NAMESPACE}/eventhubs"
+EVENT_GRID_TOPIC = "microsoft.eventgrid/topics"
+EVENT_GRID_DOMAIN = "microsoft.eventgrid/domains"
+EVENT_GRID_DOMAIN_TOPIC = f"{EVENT_GRID_DOMAIN}/topics"
+EVENT_GRID_NAMESPACE = "microsoft.eventgrid/namespaces"
+EVENT_GRID_NAMESPACE_TOPIC = f"{EVENT_GRID_NAMESPACE}/topics"
 
 
 class ResourceId(NamedTuple):

@@ -29,6 +29,7 @@ from recapito.domain.filters.explanation import FilteredEvent, FilterVerdict, ex
 from recapito.domain.filters.filter import TAKE_NONE
 from recapito.domain.history.attempt import LaneLabel
 from recapito.domain.profiles.profile import Profile, load
+from recapito.domain.resources.destination import profile_for
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.errors import InvalidInput, NotFound
@@ -202,7 +203,9 @@ class Explainer:
                 label = LaneLabel(subscription.id, topic.id, topic.name, subscription.name)
                 state = NOT_MATCHED
                 if verdict.matched:
-                    state = before_publishing(subscription, _hold_of(await self._ledger.lane(subscription.id)), now)
+                    profile = profile_for(subscription.destination, self._profile_of(topic))
+                    hold = _hold_of(await self._ledger.lane(subscription.id))
+                    state = before_publishing(subscription, profile, hold, now)
                 explained.append(Explained(label, verdict, [], state))
         return Explanation(event.id, topic.name, None, LoggedEvent(seen, now), [], explained)
 
@@ -213,12 +216,14 @@ class Explainer:
             raise NotFound("TopicNotFound", "There is no topic of this name.", "topic")
         return topic
 
+    def _profile_of(self, topic: Topic | None) -> Profile:
+        return load((topic and topic.profile) or self._default_profile)
+
     async def _explain_all(
         self, id: str, found: FoundEvent, events: dict[DeliveryId, LoggedEvent | None]
     ) -> AsyncIterator[Explained]:
         """Every subscription of the topic that may take the event, and those with attempts that are deleted by now."""
         topic = await self._registry.topic_by_id(found.topic)
-        profile = load((topic and topic.profile) or self._default_profile)
         domain_topic = next((event.seen.domain_topic for event in events.values() if event), "")
         by_lane: dict[int, list[KeptAttempt]] = {}
         for entry in found.kept:
@@ -228,6 +233,7 @@ class Explainer:
             place = _place_for(subscription, events)
             topic_name = topic.name if topic else ""
             label = LaneLabel(subscription.id, found.topic, topic_name, subscription.name)
+            profile = profile_for(subscription.destination, self._profile_of(topic))
             yield await self._explain_one(label, subscription, profile, place, events[place], _tries(id, kept))
         for kept in by_lane.values():
             yield _explain_gone(_tries(id, kept))

@@ -22,6 +22,8 @@ from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.observability.journal import Journal, Trouble, silent
 
 EVERY_NS = 1 * SECOND
+LONGEST_NS = 10 * SECOND
+REST = 50  # times as long as a round took: thousands of subscriptions must not keep a processor busy
 PAGE = 1000
 
 
@@ -53,7 +55,7 @@ class Janitor:
     log, registry, ledger: the stores; the ledger is only read.
     housekeeping: real time, for the pace of rounds and the age of kept entries.
     trimming: entered around each slice; yields whether the slice may be trimmed now.
-    disk: checked in each round; without room retention keeps nothing.
+    disk: checked each second; without room retention keeps nothing.
     journal: gets a line for each failed round.
     keeping: how much retention keeps.
     on_survey: called in each round with the ids of the topics that have subscriptions.
@@ -87,14 +89,24 @@ class Janitor:
         self._renewed = 0
 
     async def run(self) -> None:
-        """Run a round every second, forever. A failed round leaves its work to the next one."""
+        """Run rounds, forever: every second, or fewer if they take long. A failed one leaves its work to the next."""
         while True:
+            began = self._housekeeping.now()
             try:
                 await self.run_once()
                 self._trouble.end()
             except (StoreFailed, SettingsError) as error:  # the store, or the lock around trimming
                 if self._trouble.is_news(str(error)):
                     self._journal("janitor.failed", error=error)
+            await self._rest(min(REST * (self._housekeeping.now() - began), LONGEST_NS))
+
+    async def _rest(self, ns: int) -> None:
+        """Wait for the next round, at least a second; while the disk has no room, no longer."""
+        for second in range(max(ns // EVERY_NS, 1)):
+            if second and self._disk is not None:
+                self._disk.look()
+                if self._disk.reason() is not None:
+                    return
             await self._housekeeping.sleep_until(self._housekeeping.now() + EVERY_NS)
 
     async def run_once(self) -> Swept:

@@ -123,16 +123,17 @@ class Publisher:
         size: int,
         published_at: int | None = None,
         traces: Mapping[int, str] = NO_TRACES,
+        passed: str = "",
     ) -> asyncio.Future[None]:
         """Queue the events; the future completes when they are durable, or raises the reason why they are not.
 
         `published_at` is the current instant, if the caller has it already; `traces` are the traceparents of the traced
-        events, by index.
+        events, by index; `passed` are the waymarks of the topics that forwarded events came by.
         """
         self.check_open()
         result: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         now = self._clock.now() if published_at is None else published_at
-        self._waiting.append(_Waiter(topic.id, Publish(now, events, traces), size, self._wall.now(), result))
+        self._waiting.append(_Waiter(topic.id, Publish(now, events, traces, passed), size, self._wall.now(), result))
         self._held += 1
         self._held_bytes += size
         self._wake.set()

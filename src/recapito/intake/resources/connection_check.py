@@ -186,7 +186,8 @@ def _stand_in(top: ResourceId, service: AzureService) -> CheckTarget:
     if service is AzureService.QUEUE:
         return CheckTarget(service, parse_resource_id(queue_id(top.text, STAND_IN)), made_up=True)
     for kind in DESTINATION_KINDS.values():
-        parent, _, collection = (kind.resource or "").rpartition("/")
-        if kind.service is service and parent == top.kind:
-            return CheckTarget(service, parse_resource_id(f"{top.text}/{collection}/{STAND_IN}"), made_up=True)
+        for resource in kind.resources if kind.service is service and top.kind not in kind.resources else ():
+            parent, _, collection = resource.rpartition("/")
+            if parent == top.kind:
+                return CheckTarget(service, parse_resource_id(f"{top.text}/{collection}/{STAND_IN}"), made_up=True)
     return CheckTarget(service, top)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge_endpoint, parse_endpoint
+from recapito.domain.delivery.forwarding import check_forward
 from recapito.domain.events.input_mapping import InputMapping
 from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.events.schema_table import INPUT_SCHEMAS
@@ -19,7 +20,7 @@ from recapito.domain.filters.filter import Filter
 from recapito.domain.handshake.consent import shown
 from recapito.domain.profiles import profile
 from recapito.domain.profiles.profile import Profile
-from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.destination import EventGrid, WebHook, profile_for
 from recapito.domain.resources.subscription import Batching, DeliveryAttribute, FilterSince, Subscription
 from recapito.domain.resources.topic import Source, Topic, TopicKind
 from recapito.domain.resources.topic_type import TOPIC_TYPES, topic_type
@@ -252,6 +253,7 @@ def check_protection(hook: WebHook, signs_tokens: bool) -> None:
 def check_profile(profile: Profile, subscription: Subscription) -> None:
     """Raise if a topic's new profile lacks a feature that this subscription of it uses, or will use after consent."""
     feature, subscription = None, shown(subscription)
+    profile = profile_for(subscription.destination, profile)
     if subscription.batching.event_limit > 1 and not profile.batching:
         feature = "output batching"
     elif subscription.attributes and not profile.custom_headers:
@@ -273,7 +275,10 @@ def build_subscription(
     A successor keeps the id, version, name, options and time of creation. An expiration time is checked only if it
     changes.
     """
-    wanted = draft.wanted
+    wanted, schema = draft.wanted, delivery_schema(draft.delivery_schema, topic)
+    profile = profile_for(wanted.destination, profile)
+    if isinstance(wanted.destination, EventGrid):
+        check_forward(wanted.destination, schema, topic)
     check_batching(wanted.batching, profile)
     check_attributes(wanted.attributes, profile)
     check_event_types(wanted.filter, topic)
@@ -287,7 +292,7 @@ def build_subscription(
         topic=topic.id,
         name=named.name,
         domain_topic=named.domain_topic,
-        delivery_schema=delivery_schema(draft.delivery_schema, topic),
+        delivery_schema=schema,
         filters=(FilterSince(0, replace(wanted.filter, domain_topic=named.domain_topic)),),
         own_options=UNSET if old is None else old.own_options,
         handshake=None,

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from recapito.domain import limits
+from recapito.domain.profiles.profile import load
+from recapito.domain.resources.destination import kind_named
 from recapito.portal import format
 from recapito.portal.widgets.condition_text import show_values
 from recapito.portal.widgets.pieces import Fact
@@ -12,13 +15,13 @@ def settings_facts(shown: dict[str, Any]) -> list[Fact]:
     properties = shown["properties"]
     wrapped = properties.get("deliveryWithResourceIdentity") or {}
     destination = properties.get("destination") or wrapped.get("destination") or {}
-    policy = properties["retryPolicy"]
+    attempts, minutes = _limits(destination.get("endpointType", ""), properties["retryPolicy"])
     found = [
         Fact("Endpoint type", destination.get("endpointType", "")),
         *_destination(destination.get("properties") or {}),
         Fact("Event schema", properties["eventDeliverySchema"]),
-        Fact("Max delivery attempts", str(policy["maxDeliveryAttempts"])),
-        Fact("Event time to live", f"{policy['eventTimeToLiveInMinutes']} min"),
+        Fact("Max delivery attempts", attempts),
+        Fact("Event time to live", minutes),
         Fact("Dead letters", _dead_letters(properties)),
         *_filter(properties.get("filter") or {}),
         Fact(
@@ -31,6 +34,20 @@ def settings_facts(shown: dict[str, Any]) -> list[Fact]:
         Fact("Resource id", shown["id"]),
     ]
     return [fact for fact in found if fact.value]
+
+
+def _limits(endpoint_type: str, policy: dict[str, Any]) -> tuple[str, str]:
+    """The limits of attempts and of time; a destination whose profile keeps events has none by default."""
+    kind, attempts, minutes = (
+        kind_named(endpoint_type),
+        policy["maxDeliveryAttempts"],
+        policy["eventTimeToLiveInMinutes"],
+    )
+    kept = kind is not None and kind.profile is not None and load(kind.profile).keeps
+    return (
+        "no limit" if kept and attempts == limits.ATTEMPTS_DEFAULT else str(attempts),
+        "no limit" if kept and minutes == limits.TTL_MINUTES_DEFAULT else f"{minutes} min",
+    )
 
 
 def _destination(properties: dict[str, Any]) -> list[Fact]:

@@ -75,7 +75,7 @@ async def build_edit(page: Page, address: Address) -> None:
 def _behaviour(page: Page, form: Form, tags: dict[str, str]) -> tuple[ui.select, Any]:
     default = page.settings.delivery.profile
     profiles = {"": f"Default of the server ({default})"} | {
-        name: f"{name}: {profile.load(name).title}" for name in profile.names()
+        name: f"{name}: {profile.load(name).title}" for name in profile.known()
     }
     current = tags.get(PROFILE_TAG, "")
     chosen = form.choice(f"tags.{PROFILE_TAG}", "Profile", profiles, current if current in profiles else "")

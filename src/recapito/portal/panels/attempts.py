@@ -21,7 +21,12 @@ OUTCOMES: dict[str, str] = {
 }
 _BELOW_CHARS = 120
 _SHORT = 10  # rows beside the other parts of a page
-RULES = {"schedule": "schedule", "minimum": "least delay of this status", "retryAfter": "Retry-After"}
+RULES = {
+    "schedule": "schedule",
+    "minimum": "least delay of this status",
+    "retryAfter": "Retry-After",
+    "cut": "smaller request",
+}
 _COLUMNS = ("Sent", "Event", "Attempt#", "Outcome", "Took#", "Then", "Answer")
 
 

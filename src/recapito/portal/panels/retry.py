@@ -5,6 +5,7 @@ from typing import Any
 from nicegui import ui
 
 from recapito.domain.instant import SECOND
+from recapito.domain.resources.destination import kind_named
 from recapito.portal import format
 from recapito.portal.api_types import ShownAttempt
 from recapito.portal.page import Page
@@ -18,9 +19,11 @@ def retry_panel(page: Page, topic: dict[str, Any], shown: dict[str, Any], last_f
     policy = properties["retryPolicy"]
     wrapped = properties.get("deliveryWithResourceIdentity") or {}
     destination = properties.get("destination") or wrapped.get("destination") or {}
+    kind = kind_named(destination.get("endpointType", ""))
     is_webhook = destination.get("endpointType") == "WebHook"
     dead_letters = bool(properties.get("deadLetterDestination") or properties.get("deadLetterWithResourceIdentity"))
-    profile = (topic.get("tags") or {}).get("recapito-profile") or page.settings.delivery.profile
+    of_topic = (topic.get("tags") or {}).get("recapito-profile") or page.settings.delivery.profile
+    profile = (kind and kind.profile) or of_topic
     with panel("Retry timetable", "retry"):
         text(
             "p",

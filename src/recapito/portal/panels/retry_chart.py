@@ -5,7 +5,7 @@ import math
 from nicegui import ui
 from nicegui.element import Element
 
-from recapito.domain.delivery.delivery import Timetable, timetable
+from recapito.domain.delivery.delivery import KEPT, Timetable, timetable
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import EndpointKind, load
@@ -48,6 +48,8 @@ def timetable_of(
 def sentence(times: Timetable, dead_letters: bool) -> str:
     """The timetable in words."""
     count = len(times.attempts)
+    if times.reason == KEPT:
+        return f"An event is tried {count} times in its first day, and so on until it is delivered."
     tried = "tried once" if count == 1 else f"tried {count} times"
     end, why = ("dead-lettered", "") if dead_letters else ("dropped", ", since there is no dead-letter destination")
     after = f"after {format.duration(times.end / SECOND)}" if times.end else "at once"

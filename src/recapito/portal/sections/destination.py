@@ -139,7 +139,7 @@ class DestinationSection:
         except CallerError as error:
             return error.message
         kind = _KINDS[self.kind]
-        return None if found.kind == kind.resource else f"This must be the resource id of {kind.noun}."
+        return None if found.kind in kind.resources else f"This must be the resource id of {kind.noun}."
 
 
 def _check_queue(given: str) -> str | None:

@@ -39,6 +39,7 @@ class DeliveryRecord(msgspec.Struct, frozen=True, array_like=True):
     last_status: int | None
     body: bytes
     trace: str = ""
+    passed: str = ""
 
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -145,9 +146,8 @@ def parked_row(lane: int, parked: Parked) -> tuple[tuple[int, ...], bytes]:
     """The row of a parked delivery."""
     delivery = parked.delivery
     last = (delivery.last_attempt_at, delivery.last_result, delivery.last_status)
-    record = _pack(
-        DeliveryRecord(delivery.published_at, delivery.attempts, delivery.skipped, *last, delivery.body, delivery.trace)
-    )
+    told = (delivery.body, delivery.trace, delivery.passed)
+    record = _pack(DeliveryRecord(delivery.published_at, delivery.attempts, delivery.skipped, *last, *told))
     key = (lane, *delivery.identity, parked.due_at)
     return (*key, checksum(key, record)), record
 
@@ -170,6 +170,7 @@ def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | No
             record.last_result,
             record.last_status,
             record.trace,
+            record.passed,
         ),
     )
 
