@@ -225,10 +225,11 @@ class PartitionRouter:
                 if begun:  # other partitions have carried it out
                     raise OutcomeUnknown from error
                 raise
-            if answer.status < HTTPStatus.BAD_REQUEST or (answer.status == HTTPStatus.NOT_FOUND and done is None):
-                done = answer
-            elif answer.status != HTTPStatus.NOT_FOUND:
+            lacks = answer.status == HTTPStatus.NOT_FOUND
+            if answer.status >= HTTPStatus.BAD_REQUEST and not lacks:
                 return answer
+            if not lacks or done is None:
+                done = answer
         assert done is not None
         return done
 
