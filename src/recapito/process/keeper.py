@@ -19,7 +19,7 @@ from recapito.domain.cluster.placement import RETURN_NS, SETTLE_NS, YIELD_NS
 from recapito.domain.cluster.view import ClusterView, StreamCopy
 from recapito.domain.instant import SECOND
 from recapito.errors import PeersFailed, SettingsError, StoreFailed
-from recapito.process.standing import Standing
+from recapito.process.standing import Standing, end
 
 LOOK_NS = SECOND // 4
 CLAIM_PAUSE_NS = SECOND // 2
@@ -124,7 +124,7 @@ class Keeper:
                         raise SettingsError("the standby role ended: see its message above")
                 if await self._take_lease():
                     keeping = asyncio.create_task(self._keep_lease())
-                    await _end(follower)
+                    await end(follower)
                     if await self._claim(keeping, stopping):
                         self._leaving = role
                         return keeping
@@ -133,7 +133,7 @@ class Keeper:
                 await self._node.pause(LOOK_NS, stopping, news)
             return None
         finally:
-            await _end(follower)
+            await end(follower)
             stop_role.set()
             if self._leaving is not role:
                 await asyncio.wait([role])
@@ -271,7 +271,7 @@ class Keeper:
     async def _let_go(self, keeping: "asyncio.Task[None]") -> None:
         """Give the lease up, unless another node has it already, so that others need not wait until it runs out."""
         lost = keeping.done()
-        await _end(keeping)
+        await end(keeping)
         self.renewed_at = 0
         self.state = NodeState.DRAINED if self._node.drained else NodeState.STARTING
         if not lost and self._revision is not None:
@@ -291,11 +291,3 @@ class Keeper:
     def _journal(self, event: str, **fields: object) -> None:
         where = {} if self.partition.alone else {"partition": self.partition.number}
         self._node.journal(event, **where, **fields)
-
-
-async def _end(task: "asyncio.Task[None]") -> None:
-    """Cancel a task, and wait until it has ended, however it ends."""
-    task.cancel()
-    await asyncio.wait([task])
-    if not task.cancelled():
-        task.exception()

@@ -24,7 +24,7 @@ from recapito.domain.instant import SECOND
 from recapito.errors import PeersFailed, SettingsError
 from recapito.observability.journal import Journal
 from recapito.process.keeper import LOOK_NS, Keeper, KeeperParts
-from recapito.process.standing import Standing, first
+from recapito.process.standing import Standing, end, first
 
 TELL_NS = SECOND
 INSPECT_NS = 60 * SECOND
@@ -257,5 +257,4 @@ async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator["asyncio.Ta
     try:
         yield task
     finally:
-        task.cancel()
-        await asyncio.wait([task])
+        await end(task)

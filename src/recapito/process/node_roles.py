@@ -145,13 +145,14 @@ class OwningRoles:
         running.result()
         return supervisor.lost
 
-    def warm(self) -> "asyncio.Task[None]":
-        """Have both roles load, so that `own` need not wait for that."""
-        self._warming = asyncio.create_task(self._warm())
+    def warm(self, after: asyncio.Event) -> "asyncio.Task[None]":
+        """Have both roles load, once `after` is set, so that `own` need not wait for that."""
+        self._warming = asyncio.create_task(self._warm(after))
         return self._warming
 
-    async def _warm(self) -> None:
+    async def _warm(self, after: asyncio.Event) -> None:
         if self._supervisor is None:
+            await after.wait()
             self._supervisor = self._make_supervisor()
             await self._supervisor.warm()
 
@@ -173,7 +174,9 @@ class WholeRoles:
     def __init__(
         self, settings: Settings, listener: socket.socket, journal: Journal, on_ready: Callable[[], None]
     ) -> None:
-        self._standby = StandbyRole(settings, listener, journal, on_ready)
+        self._serves = asyncio.Event()  # set when roles may load: a standby that loads too has served before
+        self._on_ready = on_ready
+        self._standby = StandbyRole(settings, listener, journal, self._ready)
         self._owning = OwningRoles(settings, listener, journal, on_ready)
 
     def __repr__(self) -> str:
@@ -192,14 +195,22 @@ class WholeRoles:
 
     async def stand_by(self, stopping: asyncio.Event) -> None:
         """Serve by forwarding. The roles of an owner load meanwhile, so that a takeover need not wait for that."""
-        warming = self._owning.warm()
+        self._serves.clear()
+        warming = self._owning.warm(self._serves)
         try:
             await self._standby.run(stopping)
         finally:
+            self._serves.set()
             await warming
 
     async def own(self, newest: int, stopping: asyncio.Event) -> bool:
+        """Run intake and dispatch, which load now if they have not."""
+        self._serves.set()
         return await self._owning.own(newest, stopping)
+
+    def _ready(self) -> None:
+        self._serves.set()
+        self._on_ready()
 
 
 def listen_inside(path: Path) -> socket.socket:

@@ -10,6 +10,8 @@ from recapito.domain.cluster.placement import HAND_OVERS_NS, able_nodes, place
 from recapito.errors import PeersFailed
 from recapito.observability.journal import Journal
 
+CANCEL_S = 0.5
+
 
 class Standing:
     """The node as its keepers see it.
@@ -95,6 +97,18 @@ class Standing:
                 loop.result()
         wakers = (stopping,) if news is None else (stopping, news)
         await first(self.clock.sleep_until(self.clock.now() + ns), *(waker.wait() for waker in wakers))
+
+
+async def end(task: "asyncio.Task[None]") -> None:
+    """Cancel a task, and wait until it has ended, however it ends.
+
+    Python 3.11 loses a cancellation that meets the answer to a request: then the task is cancelled again.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=CANCEL_S)
+    if not task.cancelled():
+        task.exception()
 
 
 async def first(*work: Awaitable[object]) -> None:

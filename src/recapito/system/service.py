@@ -68,7 +68,8 @@ def run_configured(kind: type[C], start: Callable[[C], Coroutine[Any, Any, None]
 
     It is read without a buffer, which would swallow an order to stop that came while this process was loaded.
     """
-    line = sys.stdin.buffer.raw.readline()
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as orders:
+        line = orders.readline()
     if not line.endswith(b"\n"):
         return os.EX_OK  # the parent ended before it wrote the configuration
     try:

@@ -126,6 +126,7 @@ class NatsClient(Client):
         )
         self._was_connected = True
         self._reasons.clear()
+        self._refused.clear()
 
     def _password(self) -> str:
         file = self._given.password_file
@@ -161,11 +162,16 @@ class NatsClient(Client):
 
     async def _on_error(self, error: Exception) -> None:
         reason, lasts = explain(error)
+        if not lasts and self._dialled in self._refused:
+            return  # a server that refuses us may also break the connection off before its words arrive
         if self._reasons.get(self._dialled) != reason:
             self._reasons[self._dialled] = reason
             self._journal("nats.error", server=self._dialled, why=reason)
         if not lasts:
             return
+        if isinstance(error, ssl.SSLError) and self._transport is not None:
+            self._transport.close()  # type: ignore[no-untyped-call]
+            self._transport = None  # nats-py would wait for its end, which does not come
         self._refused.add(self._dialled)
         if not self._was_connected and len(self._refused) >= len(self._given.servers):
             raise ServersRefuse
@@ -173,6 +179,7 @@ class NatsClient(Client):
 
     async def _on_reconnect(self) -> None:
         self._reasons.clear()
+        self._refused.clear()
         self._journal("nats.reconnected", server=self.server)
 
 
@@ -202,7 +209,7 @@ async def open_client(options: JetStreamOptions, journal: Journal = silent) -> N
     except (ServersRefuse, TimeoutError, NatsError, OSError, ValueError) as error:
         with contextlib.suppress(Exception):
             await client.close()
-        names = ", ".join(server.rpartition("@")[2] for server in options.servers)
+        names = ", ".join(server.rpartition("/")[2].rpartition("@")[2] for server in options.servers)
         reason = client.why or str(error) or "no answer"
         raise SettingsError(f"NATS at {names} cannot be reached: {reason}. Start it, or correct [cluster].") from error
     return client

@@ -171,7 +171,7 @@ def is_blank(path: Path) -> bool:
     """Whether a file is a copy that has loaded nothing yet: its first load failed before it met the stream."""
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-            return connection.execute(f"SELECT sum(sequence) FROM {NOTE}").get == 0
+            return bool(connection.execute(f"SELECT sum(sequence) = 0 FROM {NOTE}").get)
     except apsw.Error:
         return False
 

@@ -1,0 +1,32 @@
+"""The orders of a parent to its processes, on standard input."""
+
+import subprocess
+import sys
+
+ROLE = """
+import msgspec
+from recapito.system.service import run_configured, stop_order
+
+class Config(msgspec.Struct):
+    name: str
+
+async def run(config):
+    assert await stop_order()
+    print(config.name)
+
+raise SystemExit(run_configured(Config, run))
+"""
+
+
+def test_an_order_to_stop_that_came_with_the_configuration_is_heard() -> None:
+    """A parent may stop a process that is still being loaded; it does not wait until it is killed."""
+    role = subprocess.Popen([sys.executable, "-c", ROLE], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert role.stdin is not None and role.stdout is not None
+    with role.stdin, role.stdout:
+        role.stdin.write(b'{"name":"standby"}\nstop\n')
+        role.stdin.flush()
+        try:
+            assert role.stdout.read() == b"standby\n"
+            assert role.wait(20) == 0
+        finally:
+            role.kill()
