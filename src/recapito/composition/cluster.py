@@ -5,7 +5,7 @@ A role connects without the checks that its parent has made: a node must take ov
 
 import urllib.request
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from ssl import SSLContext
 
@@ -22,6 +22,7 @@ from recapito.settings.settings import Settings
 from recapito.stores.jetstream.client import JetStreamOptions, open_client
 from recapito.stores.jetstream.streams import JetStreamStreams, connect, connect_all
 from recapito.stores.replicated.backend import ReplicatedBackend
+from recapito.stores.sqlite.files.lock import lock_role
 from recapito.stores.sqlite.sql_files import migrations
 
 MONITOR_S = 2.0
@@ -92,6 +93,11 @@ def backend_on(
     partition: Partition = WHOLE,
 ) -> ReplicatedBackend:
     return ReplicatedBackend(sqlite_options(settings, partition), streams, settings.cluster.node_name, journal, lost)
+
+
+def hold_directory(data: Path) -> AbstractContextManager[None]:
+    """Keep every other node and server from the data directory; SettingsError if one has it."""
+    return lock_role(data, "intake")
 
 
 def peers_stream(settings: Settings) -> str:

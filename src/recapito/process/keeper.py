@@ -67,12 +67,23 @@ class KeeperParts(NamedTuple):
 
 
 class Keeper:
-    """One partition at one node. `tell` is called when the state or the owner has changed."""
+    """One partition at one node.
 
-    def __init__(self, parts: KeeperParts, standing: Standing, tell: Callable[[], None]) -> None:
+    tell: called when the owner or the state has changed, which the router must know too.
+    tell_roles: called when the lease was renewed, which only the roles of this partition must know.
+    """
+
+    def __init__(
+        self,
+        parts: KeeperParts,
+        standing: Standing,
+        tell: Callable[[], None],
+        tell_roles: Callable[["Keeper"], None],
+    ) -> None:
         self._parts = parts
         self._node = standing
         self._tell = tell
+        self._tell_roles = tell_roles
         self.partition = parts.partition
         self.state = NodeState.STARTING
         self.lease = Lease()  # the last one seen, or ours
@@ -215,7 +226,7 @@ class Keeper:
         if self._revision is None:
             return await self._renew() if revision else True  # looked up anew, now or in a second
         self.renewed_at = began
-        self._tell()
+        self._tell_roles(self)
         return True
 
     async def _claim(self, keeping: "asyncio.Task[None]", stopping: asyncio.Event) -> bool:

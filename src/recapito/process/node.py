@@ -80,7 +80,7 @@ class Node:
             parts.journal,
             len(parts.keepers),
         )
-        self._keepers = [Keeper(each, self._standing, self._tell) for each in parts.keepers]
+        self._keepers = [Keeper(each, self._standing, self._tell, self._tell_roles) for each in parts.keepers]
         self._findings = Findings()
 
     def __repr__(self) -> str:
@@ -98,8 +98,9 @@ class Node:
             _running(self._tell_loop()) as telling,
             _running(self._inspect_loop()) as inspecting,
             _running(self._hear_loop()) as hearing,
+            _running(self._measure_loop()) as measuring,
         ):
-            self._standing.loops = (telling, inspecting, hearing)
+            self._standing.loops = (telling, inspecting, hearing, measuring)
             try:
                 await self._keep_all(stopping)
             finally:
@@ -155,10 +156,16 @@ class Node:
                 standing.unreachable = ""
             except PeersFailed as error:
                 standing.missed(error)
-            for keeper in self._keepers:
-                await keeper.look_at_copies()
             self._tell()
             await first(clock.sleep_until(clock.now() + TELL_NS), news.wait())
+
+    async def _measure_loop(self) -> None:
+        """Look at the copies, apart from the other loops: slow servers must not keep a node from announcing itself."""
+        clock = self._parts.clock
+        while True:
+            for keeper in self._keepers:
+                await keeper.look_at_copies()
+            await clock.sleep_until(clock.now() + TELL_NS)
 
     async def _hear_loop(self) -> None:
         """Wake the other loops when the peers have news; they look by themselves too, later."""
@@ -206,32 +213,35 @@ class Node:
 
     def _tell(self) -> None:
         """Tell each role what it needs: those of a partition about it, the router about all."""
-        view = self._common_view()
-        partitions = [
-            PartitionView(keeper.partition.number, keeper.state, keeper.lease.holder, keeper.lease.url)
-            for keeper in self._keepers
-        ]
         for keeper in self._keepers:
-            keeper.tell(
-                replace(
-                    view,
-                    state=keeper.state,
-                    owner=keeper.lease.holder,
-                    owner_url=keeper.lease.url,
-                    term=keeper.lease.term,
-                    owner_changes=keeper.changes,
-                    renewed_at=keeper.renewed_at,
-                    copies=list(keeper.copies),
-                )
-            )
+            self._tell_roles(keeper)
         if self._parts.router is not None:
+            partitions = [
+                PartitionView(keeper.partition.number, keeper.state, keeper.lease.holder, keeper.lease.url)
+                for keeper in self._keepers
+            ]
             owners = {each.owner for each in partitions}
             changes = sum(keeper.changes for keeper in self._keepers)
             copies = [copy for keeper in self._keepers for copy in keeper.copies]
             owner = "" if "" in owners else ", ".join(sorted(owners))
+            view = self._common_view()
             self._parts.router.tell(
                 replace(view, owner=owner, owner_changes=changes, copies=copies, partitions=partitions)
             )
+
+    def _tell_roles(self, keeper: Keeper) -> None:
+        keeper.tell(
+            replace(
+                self._common_view(),
+                state=keeper.state,
+                owner=keeper.lease.holder,
+                owner_url=keeper.lease.url,
+                term=keeper.lease.term,
+                owner_changes=keeper.changes,
+                renewed_at=keeper.renewed_at,
+                copies=list(keeper.copies),
+            )
+        )
 
     def _common_view(self) -> ClusterView:
         problems = dict(self._findings.problems)

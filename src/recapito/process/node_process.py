@@ -3,11 +3,19 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic_ns
 
 from recapito.clock import SystemClock
-from recapito.composition.cluster import backend_on, connect_streams, copies_of, open_peers, stored_formats
+from recapito.composition.cluster import (
+    backend_on,
+    connect_streams,
+    copies_of,
+    hold_directory,
+    open_peers,
+    stored_formats,
+)
 from recapito.composition.cluster_secret import read_secret
 from recapito.composition.partition_paths import socket_of
 from recapito.composition.replicas import make_inspection
@@ -24,6 +32,8 @@ from recapito.stores.jetstream.streams import JetStreamStreams
 from recapito.stores.replicated.backend import ReplicatedBackend
 from recapito.system.hang_up import on_hang_up
 
+THREADS, THREADS_OF_PARTITION = 4, 3  # a partition follows two streams, or claims, and is measured
+
 
 async def run_node(
     settings: Settings,
@@ -38,6 +48,8 @@ async def run_node(
         every = await asyncio.to_thread(connect_streams, settings, journal)
         try:
             _check_partitions(settings, len(every))
+            threads = ThreadPoolExecutor(THREADS + THREADS_OF_PARTITION * len(every))
+            asyncio.get_running_loop().set_default_executor(threads)
             async with _roles(settings, listener, on_ready, journal, len(every)) as (roles, router):
                 if settings.estate.file:
                     on_hang_up(roles[0].reload, stopping.set)
@@ -107,6 +119,7 @@ async def _roles(
             yield [whole], None
             return
         every = []
+        opened.enter_context(hold_directory(settings.data))
         for number in range(partitions):
             inside = opened.enter_context(listen_inside(socket_of(settings.data, number)))
             roles = OwningRoles(settings, inside, journal, partition=Partition(number, partitions))

@@ -46,6 +46,8 @@ from recapito.errors import Busy, CallerError, InvalidInput
 from recapito.identity.cluster_secret import ClusterSecret
 
 MISSING = b"x-recapito-missing-partitions"
+ASK_S = 20.0
+NEAR_S = 2.0
 _JSON = b"application/json; charset=utf-8"
 _OF_ARM = ("$skiptoken", "$top")
 _OF_OURS = ("after", "limit")
@@ -159,7 +161,7 @@ class PartitionRouter:
         """The answers of this node's own partitions to a GET of another path; None: no answer."""
         asked = {**scope, "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
         near = [number for number, forwarder in enumerate(self._forwarders) if forwarder.is_near]
-        answers = await asyncio.gather(*(self._ask(number, asked) for number in near))
+        answers = await asyncio.gather(*(self._ask(number, asked, patience_s=NEAR_S) for number in near))
         return dict(zip(near, answers, strict=True))
 
     async def _pass_on(self, scope: Scope, body: bytes, send: Send, publishes: bool) -> None:
@@ -370,11 +372,14 @@ class PartitionRouter:
             raise Refused(next(iter(known.values())))
         return {number: _body(answer) for number, answer in found.items()}, missing
 
-    async def _ask(self, number: int, scope: Scope, body: bytes = b"") -> GatheredAnswer | None:
-        """The answer of a partition; None if it has no owner, or its owner fails."""
+    async def _ask(
+        self, number: int, scope: Scope, body: bytes = b"", patience_s: float = ASK_S
+    ) -> GatheredAnswer | None:
+        """The answer of a partition to a read; None if it has no owner, or its owner fails or is slow."""
         try:
-            answer = await self._forwarders[number].ask(scope, body)
-        except (NoOwner, OutcomeUnknown):
+            async with asyncio.timeout(patience_s):
+                answer = await self._forwarders[number].ask(scope, body)
+        except (NoOwner, OutcomeUnknown, TimeoutError):
             return None
         return None if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR else answer
 
