@@ -12,7 +12,7 @@ from recapito.observability.journal import silent
 from recapito.peers.memory import MemoryPeers
 from recapito.process.keeper import KeeperParts
 from recapito.process.node import Node, NodeParts
-from tests.process.test_node import FakeCopies, FakeRoles, Fence, World
+from tests.process.virtual_nodes import FakeCopies, FakeRoles, Fence, World
 
 P = 6
 

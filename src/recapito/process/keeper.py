@@ -8,6 +8,7 @@ which node should own: another one leaves it some time, and hands over to it.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from recapito.contracts.backend import PreparedState
@@ -19,6 +20,7 @@ from recapito.domain.cluster.placement import RETURN_NS, SETTLE_NS, YIELD_NS
 from recapito.domain.cluster.view import ClusterView, StreamCopy
 from recapito.domain.instant import SECOND
 from recapito.errors import PeersFailed, SettingsError, StoreFailed
+from recapito.observability.journal import Journal
 from recapito.process.standing import Standing, end
 
 LOOK_NS = SECOND // 4
@@ -85,6 +87,8 @@ class Keeper:
         self._tell = tell
         self._tell_roles = tell_roles
         self.partition = parts.partition
+        where = {} if self.partition.alone else {"partition": self.partition.number}
+        self._journal: Journal = partial(standing.journal, **where)
         self.state = NodeState.STARTING
         self.lease = Lease()  # the last one seen, or ours
         self.renewed_at = 0
@@ -298,7 +302,3 @@ class Keeper:
         if changed:
             self.changes += 1
             self._tell()
-
-    def _journal(self, event: str, **fields: object) -> None:
-        where = {} if self.partition.alone else {"partition": self.partition.number}
-        self._node.journal(event, **where, **fields)

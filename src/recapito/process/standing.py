@@ -1,4 +1,4 @@
-"""What a node is and knows, once for all its partitions: its name, its peers, the other members, its clock's fault."""
+"""The standing of a node, once for all its partitions: its name, its peers, the other members, its clock's fault."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -18,7 +18,7 @@ from recapito.domain.cluster.partition import home_of
 from recapito.domain.cluster.view import ClusterView, PartitionView
 from recapito.identity.cluster_secret import FORWARDED, ClusterSecret
 from recapito.process.app_server import AppServer
-from tests.api.router.test_forward import Answer, _ask
+from tests.api.router.asking import Answer, ask_at
 from tests.kit.http_server import ArrivedRequest, CannedReply, LoopbackServer
 
 SECRET = ClusterSecret.new()
@@ -78,7 +78,7 @@ def at_router(them: Partitions, talk: Talk) -> None:
             port = listener.getsockname()[1]
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             try:
-                await asyncio.wait_for(talk(lambda request: _ask(port, request)), 15)
+                await asyncio.wait_for(talk(lambda request: ask_at(port, request)), 15)
             finally:
                 server.stop()
                 await serving

@@ -61,7 +61,7 @@ _SIZES = {
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Refused(Exception):
+class PartitionRefusal(Exception):
     """A partition refused a part of a merged request: its answer is the answer."""
 
     def __init__(self, answer: GatheredAnswer) -> None:
@@ -187,7 +187,7 @@ class PartitionRouter:
             case Merged(how):
                 try:
                     answer = await self._merge(incoming, how)
-                except Refused as refused:
+                except PartitionRefusal as refused:
                     answer = refused.answer
                 await answer.send(send)
             case Unserved(message):
@@ -369,7 +369,7 @@ class PartitionRouter:
         if not found:
             if missing or not known:
                 raise _incomplete(missing)
-            raise Refused(next(iter(known.values())))
+            raise PartitionRefusal(next(iter(known.values())))
         return {number: _body(answer) for number, answer in found.items()}, missing
 
     async def _ask(
@@ -385,9 +385,9 @@ class PartitionRouter:
 
 
 def _body(answer: GatheredAnswer) -> merge.Shown:
-    """The body of a success; Refused if it is none."""
+    """The body of a success; PartitionRefusal if it is none."""
     if answer.status != HTTPStatus.OK:
-        raise Refused(answer)
+        raise PartitionRefusal(answer)
     return _decode(answer.body)
 
 
