@@ -267,6 +267,44 @@ def test_the_doctor_asks_for_history(kept: dict[str, object], state: str, found:
     assert finding.state == state and found in finding.found and bool(finding.remedy) is (state == "note")
 
 
+def test_the_doctor_names_stopped_subscriptions() -> None:
+    """It pages through failing ones and reports those that send nothing more, with a remedy."""
+    pages = {
+        "": {"value": [{"topic": "orders", "subscription": "held", "stopped": None}], "next": "7"},
+        "7": {"value": [{"topic": "orders", "subscription": "mine", "stopped": "a gap"}], "next": None},
+    }
+    with observed(lambda path, query, body: (200, pages[query.get("after", "")])) as it:
+        (found,) = doctor.check_lanes(ApiClient(it.url))
+    assert (found.state, found.check, found.found) == ("wrong", "subscription orders/mine", "a gap")
+    assert "restore a backup" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("check", "state", "remedy"),
+    [
+        ("store", "log.db may be damaged", "recapito doctor --data DIRECTORY"),
+        ("disk", "The disk is nearly full: 7 MB are free.", "make room"),
+        ("disk", "log.db was removed from the data directory: put it back", ""),
+        ("damage", "1 damaged record was set aside: see `recapito damaged list`", "recapito damaged export"),
+        ("damage", "log.db: database disk image is malformed", "recapito doctor --data DIRECTORY"),
+        ("other", "odd", "look at the server's log"),
+    ],
+)
+def test_the_doctor_has_a_remedy_for_each_check(check: str, state: str, remedy: str) -> None:
+    """The remedy belongs to the reason, not only to the name of the check."""
+    with observed(lambda path, query, body: (503, {"status": "not ready", "checks": {check: state}})) as it:
+        (found,) = doctor.check_readiness(ApiClient(it.url))
+    assert (found.state, found.found) == ("wrong", state)
+    assert remedy in found.remedy and bool(remedy) is bool(found.remedy)
+
+
+def test_the_doctor_misses_the_log(tmp_path: Path) -> None:
+    """A server does not start without it, so no other line would tell."""
+    (tmp_path / "dispatch.db").touch()
+    (found,) = doctor.check_damage(tmp_path)
+    assert (found.state, found.check) == ("wrong", "log.db") and "restore a backup" in found.remedy
+
+
 def test_the_doctor_asks_a_server_without_history() -> None:
     """A server that knows no history is no reason to fail."""
     with observed(lambda path, query, body: (404, {"error": {"code": "NotFound", "message": "No such page."}})) as it:

@@ -128,6 +128,29 @@ def test_a_damaged_lane_is_told_from_others(stores: Any, run: Any) -> None:
     assert run(stores.ledger.open_lane(7, 3, "log", 5)).damaged
 
 
+@pytest.mark.parametrize(
+    ("part", "count"), [("books", "matched"), ("books", "parked"), ("version", ""), ("cursor", "")]
+)
+def test_a_damaged_lane_that_ended_is_closed(stores: Any, run: Any, part: str, count: str) -> None:
+    """The lane of a subscription that is gone goes too, whatever its damaged row says; the row is set aside."""
+    lane = run(stores.ledger.open_lane(7, 3, "log", 5))
+    run(stores.ledger.settle([settlement(lane, ended=True)]))
+    assert stores.spoil.lane(7, part, count)
+    run(stores.ledger.close_lane(7))
+    assert run(stores.ledger.lane(7)) is None
+    assert run(stores.ledger.damaged_counts(0)) == {"lane": 1}
+
+
+def test_a_damaged_lane_in_which_rows_wait_stays(stores: Any, run: Any) -> None:
+    """Nothing that waits is removed with the lane."""
+    lane = run(stores.ledger.open_lane(7, 3, "log", 5))
+    run(stores.ledger.settle([settlement(lane, matched=1, park=[parked(5)])]))
+    assert stores.spoil.lane(7)
+    run(stores.ledger.close_lane(7))
+    assert run(stores.ledger.lane(7)).damaged
+    assert run(stores.ledger.damaged_counts(0)) == {}
+
+
 def test_a_damaged_lane_is_renewed(stores: Any, run: Any) -> None:
     """It begins again at a position: what waits before that stays, and the books begin with it."""
     lane = run(stores.ledger.open_lane(7, 3, "log", 1))

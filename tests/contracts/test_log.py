@@ -59,6 +59,8 @@ def test_the_size_of_entries(log: Any, run: Any) -> None:
     run(log.append([segment(topic, b"x" * 10 * n, b"yy") for n in (1, 2, 3)]))
     assert run(log.size(topic, 1, 5)) == 66
     assert run(log.size(topic, 3, 4)) == 22
+    run(log.trim(topic, 3))
+    assert run(log.size(topic, 1, 2)) == 0
     run(log.trim(topic, 4))
     assert run(log.size(topic, 0, LARGE)) == 32
     assert run(log.size(999, 0, LARGE)) == 0

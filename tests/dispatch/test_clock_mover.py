@@ -81,3 +81,20 @@ def test_patience_ends_though_somebody_looks_round() -> None:
         return bench.wall.now() - began
 
     assert 3 * SECOND <= run(1, main) <= 3 * SECOND + 10 * MILLISECOND
+
+
+def test_another_part_is_waited_for() -> None:
+    """The clock does not move on while a part of the service that was named has work at this instant."""
+
+    async def main(loop: SimLoop) -> list[bool]:
+        clock = ManualClock(BEGINNING)
+        bench = Bench(loop, 200, clock=clock)
+        running = asyncio.create_task(bench.service.run())
+        mover = ClockMover(clock, bench.wall, bench.service, bench.ledger, patience=SECOND)
+        answers = [True, True, False, False]
+        mover.wait_for(lambda: answers.pop() if answers else True)
+        await mover.advance(1)
+        running.cancel()
+        return answers
+
+    assert run(1, main) == []

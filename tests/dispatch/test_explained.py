@@ -12,6 +12,7 @@ from recapito.api.wire.attempt import show_explanation
 from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent
 from recapito.contracts.log import NewSegment
 from recapito.domain import limits
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.delivery.vocabulary import State
 from recapito.domain.events.schema import InputSchema
@@ -38,6 +39,7 @@ from tests.dispatch.bench import Bench
 from tests.kit.resources import a_subscription, a_topic
 from tests.sim.clock import BEGINNING, SimClock
 from tests.sim.loop import SimLoop, run
+from tests.stores.spoil import MemorySpoiler
 
 EVENT = {"id": "e-1", "subject": "/orders/1", "eventType": "Created", "eventTime": "2026-01-01T00:00:00Z", "data": {}}
 BOX = DeadLetterDirectory("box")
@@ -209,6 +211,39 @@ def test_a_dead_letter_waits_and_is_written() -> None:
         }
         told = [(one["outcome"], one["events"][0]["attempt"]) for one in written["attempts"]]
         assert told == [("NotFound", 1), ("DeadLettered", 1)]
+
+
+@pytest.mark.parametrize(("table", "dead_letter"), [("parked", None), ("burial", BOX)])
+def test_a_waiting_record_that_was_damaged(table: str, dead_letter: DeadLetterDirectory | None) -> None:
+    """The delivery is told as dropped, with the name of the record that was set aside."""
+
+    @play(404 if dead_letter else 500)
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic, dead_letter=dead_letter)
+        await scene.send(topic)
+        await asyncio.sleep(1)
+        (lane,) = await scene.ledger.lanes()
+        identity = DeliveryId(lane.cursor.low[0] - 1, 0)
+        assert MemorySpoiler(scene.ledger._disk).row(table, lane.id, identity)
+        await asyncio.sleep(600)
+        told = await scene.one()
+        assert (told["state"], told["end"]) == ("dropped", None)
+        assert f"recapito damaged export {table}-1" in told["stateText"]
+
+
+def test_a_subscription_whose_record_is_damaged() -> None:
+    """Its attempts are told, and it is not taken for a deleted one."""
+
+    @play(200)
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        subscription = await scene.add(topic)
+        await scene.send(topic)
+        await asyncio.sleep(1)
+        MemorySpoiler(scene.log._disk).subscription(subscription.id)
+        told = await scene.one()
+        assert (told["state"], told["decidedBy"]["clause"]) == ("delivered", "damaged")
 
 
 def test_a_dead_letter_is_told_with_its_attempts() -> None:

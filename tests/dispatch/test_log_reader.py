@@ -53,6 +53,12 @@ def test_an_event_that_is_too_large_goes_alone() -> None:
     assert pendings(entries, BatchTerms(100, 1024, -1)) == [1, 2, 1, 1]
 
 
+@pytest.mark.parametrize(("byte_limit", "counts"), [(34, [3]), (33, [2, 1])])
+def test_a_batch_may_be_as_large_as_its_limit(byte_limit: int, counts: list[int]) -> None:
+    """Three events of ten bytes with brackets and commas are 34 bytes."""
+    assert pendings([entry(1, [10, 10, 10])], BatchTerms(100, byte_limit, -1)) == counts
+
+
 def test_batches_reach_over_segments() -> None:
     """The events that are there are sent together, wherever they lie."""
     assert pendings([entry(n, [10]) for n in range(1, 8)], BatchTerms(5, 1024, -1)) == [5, 2]

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.golden import imports as it
+from tests.golden import outside
 from tests.golden.files import FILES, read
 from tests.golden.values import OLD, SUBJECTS, kinds_in
 
@@ -77,3 +78,9 @@ def test_one_file_names_the_source() -> None:
     texts = {path.name: path.read_text("utf-8") for path in FILES.parent.glob("*.py")}
     named = [name for name, text in texts.items() if f"from {it.package.__name__}" in text]
     assert named == ["imports.py"]
+
+
+def test_no_field_of_the_journal_replaces_the_time_of_its_line() -> None:
+    """Every line has `at` and `event` from the journal itself; a field of that name would take their place."""
+    named = [line.split() for line in outside.journal().splitlines()]
+    assert [line[0] for line in named if {"at", "event"} & set(line[1:])] == []

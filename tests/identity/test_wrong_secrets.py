@@ -99,7 +99,7 @@ def test_the_journal_hears_of_it_now_and_then() -> None:
     async def test(scene: Scene) -> None:
         await scene.spend(whose="orders")
         tasks = [await scene.show(whose="orders") for _ in range(5)]
-        assert scene.told == [("secret.guessed", {"at": "token", "address": HERE, "whose": "orders", "slowed": 1})]
+        assert scene.told == [("secret.guessed", {"door": "token", "address": HERE, "whose": "orders", "slowed": 1})]
         scene.wall.move_to(scene.wall.now() + limits.GUESSING_TOLD_NS)
         tasks += [await scene.show(whose="orders") for _ in range(5)]
         assert [fields["slowed"] for _, fields in scene.told] == [1, 6]

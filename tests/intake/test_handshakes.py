@@ -620,6 +620,22 @@ def test_a_mute_endpoint_does_not_hold_up_a_deletion() -> None:
     run(test)
 
 
+def test_closing_ends_the_notices() -> None:
+    """None of them runs on when the stores that it needs are closed."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        bench.script = lambda request: None if b"Deleted" in request.body else echo(request)
+        await bench.put(topic)
+        await bench.subscriptions.delete(topic, "mine")
+        await bench.settle()
+        assert "1 notices" in repr(bench.handshakes)
+        await bench.handshakes.close()
+        assert "0 notices" in repr(bench.handshakes)
+
+    run(test)
+
+
 def test_the_journal_has_no_secrets() -> None:
     """Each request to an endpoint is one line of the journal: who, and what came back, without code and query."""
 

@@ -24,6 +24,7 @@ FOUND = {
     4000644: "a row is found damaged while its lane has a sound copy in memory",
     6000183: "a lane sees its new endpoint late, on a slow disk",
     6000822: "the log is trimmed while a lane begins again",
+    4302076: "the row of a lane is damaged after its subscription was forgotten",
 }
 
 

@@ -173,9 +173,9 @@ def spoil(path: Path, sql: str) -> None:
 @pytest.mark.parametrize(
     ("file", "sql", "says"),
     [
-        ("dispatch.db", """UPDATE lane SET cursor = '[[99,0],[]]'""", "lane 1 is at 99 of a log to 7"),
-        ("dispatch.db", """UPDATE lane SET cursor = '[[4,0],[[[5,0],[9,0]]]]'""", "lane 1 is at 4"),
-        ("dispatch.db", """UPDATE lane SET cursor = '[[1,0],[]]'""", "lane 1 is at 1"),
+        ("dispatch.db", """UPDATE lane SET checksum = NULL, cursor = '[[99,0],[]]'""", "lane 1 is at position 99"),
+        ("dispatch.db", """UPDATE lane SET checksum = NULL, cursor = '[[4,0],[[[5,0],[9,0]]]]'""", "position 4 to 9"),
+        ("dispatch.db", """UPDATE lane SET checksum = NULL, cursor = '[[1,0],[]]'""", "lane 1 is at position 1"),
         ("dispatch.db", "UPDATE lane SET log_id = 'another'", "another log"),
         ("log.db", "PRAGMA application_id = 5", "not recapito's log file"),
         ("log.db", "PRAGMA user_version = 50", "newer recapito"),

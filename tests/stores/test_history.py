@@ -75,6 +75,23 @@ def test_closing_stores_what_was_recorded(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_its_wal_is_copied_into_the_file(tmp_path: Path) -> None:
+    """Otherwise the WAL would grow for as long as the server runs."""
+
+    async def main() -> None:
+        history = writer(tmp_path)
+        await history.flush()
+        database = history._database
+        assert database is not None
+        database._medium = database._medium._replace(checkpoint_bytes=1)
+        history.record(attempt("one"))
+        await history.flush()
+        assert database.uncopied == 0
+        await history.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("content", [b"not a database at all" * 1000, b"\0" * 8192])
 def test_a_file_that_is_none_is_set_aside(tmp_path: Path, content: bytes) -> None:
     """It keeps its bytes under another name, a new one is begun, and this is told."""

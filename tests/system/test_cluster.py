@@ -14,6 +14,7 @@ from recapito.composition import cluster_backup, cluster_setup
 from recapito.composition.data_directory import DataDirectory
 from recapito.domain import limits
 from recapito.errors import SettingsError
+from recapito.identity.cluster_secret import ClusterSecret
 from recapito.stores.sqlite.files.connection import LOG, open_reader
 from tests.kit.nats_cluster import running
 from tests.system.machine import GROUP, VERSION, Receiver, receiver, server, until
@@ -137,6 +138,8 @@ def test_a_running_cluster_is_backed_up_and_restored(nodes: Nodes, tmp_path: Pat
     secret = cluster_setup.read_secret(nodes.settings(owner))
     restored = asyncio.run(cluster_backup.restore(there.settings("one"), target, secret, SIZES, print))
     assert restored.equal and restored.before == copied
+    with pytest.raises(SettingsError, match=f"not the secret of the cluster 'recapito', of which {target} is a backup"):
+        asyncio.run(cluster_backup.restore(there.settings("two"), target, ClusterSecret.new(), SIZES, print))
     with pytest.raises(SettingsError, match="not empty"):
         asyncio.run(cluster_backup.restore(there.settings("one"), target, secret, SIZES, print))
     DataDirectory(tmp_path / "embedded").restore(target)

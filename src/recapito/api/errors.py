@@ -112,6 +112,10 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
 _OTHER = (500, "InternalServerError")
 _STORE_RETRY_S = 1
 _DAMAGE_RETRY_S = 60
+_FILE_DAMAGED = (
+    "The request needs a damaged part of the server's store. "
+    "`recapito doctor --data DIRECTORY`, beside the server, says what to do."
+)
 _OUTCOMES = {
     "NotStored": "No event of this request is stored.",
     "OutcomeUnknown": "The events of this request may be stored. Publish them again, and expect repetitions.",
@@ -153,6 +157,8 @@ def refusal(error: Exception) -> Refusal:
             return Refusal(status, name, "ServerBusy", error.message, None, _retry_after(error.retry_after_s))
         case RecordDamaged():
             return Refusal(status, name, "RecordDamaged", str(error), None, _retry_after(_DAMAGE_RETRY_S))
+        case StoreDamaged():
+            return Refusal(status, name, "StoreDamaged", _FILE_DAMAGED, None, _retry_after(_DAMAGE_RETRY_S))
         case StoreFailed():
             message = "Whether the request was stored is unknown. Try again."
             return Refusal(status, name, "StoreFailed", message, None, _retry_after(_STORE_RETRY_S))
@@ -208,8 +214,14 @@ def new_report(now: int) -> str:
 
 
 def journal_fault(journal: Journal, error: Exception, report: str) -> None:
-    """Write our own faults to the journal in full. A caller's faults are only in the answer."""
+    """Write our own faults to the journal in full. A caller's faults are only in the answer.
+
+    Damage is no defect of the program, and every request may meet it: it is written without a traceback.
+    """
     if isinstance(error, CallerError | Busy):
+        return
+    if isinstance(error, StoreDamaged | RecordDamaged):
+        journal("api.failed", report=report, error=str(error))
         return
     where = "".join(traceback.format_exception(error))[-1000:]
     journal("api.failed", report=report, error=repr(error), where=where)

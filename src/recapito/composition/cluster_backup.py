@@ -15,11 +15,11 @@ import msgspec
 from recapito import __version__
 from recapito.composition.cluster import backend_on, open_peers, stored_formats
 from recapito.composition.cluster_setup import (
+    PAPERS,
     Moved,
     StreamSizes,
     check_stopped,
     found_and_read_back,
-    open_papers,
     open_streams,
     read_paper,
     with_data,
@@ -84,7 +84,7 @@ async def restore(
     The new cluster has a secret and streams of its own: nodes that remember the old streams refuse the new ones.
     """
     listed = _read_list(source)
-    papers = open_papers(settings, secret, (source / _KEYS).read_bytes())
+    papers = _open_keys(source, secret, listed)
     progress("checking the backup")
     backup.check(source)
     check_empty(settings.data)
@@ -129,6 +129,16 @@ def _read_list(source: Path) -> BackupList:
             f"{source} is no complete backup of a cluster: {_LIST} cannot be read ({error}). A backup of a server of "
             "its own is restored by `recapito restore`, and moved into a cluster by `recapito move`."
         ) from None
+
+
+def _open_keys(source: Path, secret: ClusterSecret, listed: BackupList) -> dict[str, bytes]:
+    try:
+        papers = secret.unseal(PAPERS, (source / _KEYS).read_bytes())
+    except OSError as error:
+        raise SettingsError(f"{source / _KEYS} cannot be read: {error.strerror}") from None
+    if papers is None:
+        raise SettingsError(f"This is not the secret of the cluster '{listed.cluster}', of which {source} is a backup.")
+    return papers
 
 
 def _sync(path: Path) -> None:

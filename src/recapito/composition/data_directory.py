@@ -8,9 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from recapito.contracts.damage import Damage
+from recapito.errors import Conflict
 from recapito.stores.sqlite.files import backup, damage
+from recapito.stores.sqlite.files.connection import DISPATCH, LOG
 from recapito.stores.sqlite.files.damage import DamageSign
+from recapito.stores.sqlite.files.fit import find_misfit
 from recapito.stores.sqlite.sql.damage_sql import read_all
+
+_REMEDY = (
+    "Stop the server and restore a backup into a new directory. Without one, move dispatch.db away, with its -wal: "
+    "every subscription then begins again with the oldest event that the log has, and its waiting retries are lost."
+)
 
 
 class DataDirectory:
@@ -27,6 +35,11 @@ class DataDirectory:
         """Check a backup and copy it here; SettingsError if a server runs, or if the directory is not empty."""
         backup.restore(source, self._path)
 
+    @property
+    def lacks_log(self) -> bool:
+        """Whether the log is missing beside its ledger: a server does not start then."""
+        return (self._path / DISPATCH.file).exists() and not (self._path / LOG.file).exists()
+
     def damaged_records(self) -> Iterator[Damage]:
         """The damaged records that were set aside, with their bytes."""
         yield from read_all(self._path)
@@ -36,9 +49,17 @@ class DataDirectory:
         return damage.read_signs(self._path)
 
     def inspect(self) -> Mapping[str, Sequence[str]]:
-        """The faults that SQLite finds in each file; this reads the whole files."""
-        return damage.check(self._path)
+        """The faults of each file; this reads the whole files. That both do not fit together is a fault of the log."""
+        found = damage.check(self._path)
+        misfit = find_misfit(self._path)
+        return found | {LOG.file: [*found[LOG.file], misfit]} if misfit else found
 
     def clear_damage(self) -> bool:
-        """Let the server accept events again; False if no file is marked as damaged."""
+        """Let the server accept events again; False if no file is marked as damaged.
+
+        Refused while both files do not fit together: the server would use positions again that lanes have passed.
+        """
+        found = find_misfit(self._path) if self.damage_signs() else ""
+        if found:
+            raise Conflict("FilesDoNotFit", f"{LOG.file} and {DISPATCH.file} do not fit together: {found}. {_REMEDY}")
         return damage.clear_signs(self._path)

@@ -194,7 +194,10 @@ class Ledger(Protocol):
         """
 
     async def close_lane(self, id: int) -> None:
-        """Remove an ended lane that has nothing pending; any other lane stays."""
+        """Remove an ended lane that has nothing pending; any other lane stays.
+
+        Of a damaged lane the waiting rows alone count; its row is set aside.
+        """
 
     async def settle(self, settlements: Sequence[Settlement]) -> None:
         """Apply all settlements, of different lanes, in one commit.

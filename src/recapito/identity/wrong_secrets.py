@@ -79,4 +79,4 @@ class WrongSecrets:
     def _tell(self, at: str, source: str, whose: str | None, now: int) -> None:
         if self._told_at is None or now - self._told_at >= limits.GUESSING_TOLD_NS:
             self._told_at = now
-            self._journal("secret.guessed", at=at, address=source, whose=whose, slowed=self.counts[at, "slowed"])
+            self._journal("secret.guessed", door=at, address=source, whose=whose, slowed=self.counts[at, "slowed"])

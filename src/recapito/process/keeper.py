@@ -87,8 +87,8 @@ class Keeper:
         self._tell = tell
         self._tell_roles = tell_roles
         self.partition = parts.partition
-        where = {} if self.partition.alone else {"partition": self.partition.number}
-        self._journal: Journal = partial(standing.journal, **where)
+        number, journal = parts.partition.number, standing.journal
+        self._journal: Journal = journal if parts.partition.alone else partial(journal, partition=number)
         self.state = NodeState.STARTING
         self.lease = Lease()  # the last one seen, or ours
         self.renewed_at = 0

@@ -4,8 +4,10 @@ from base64 import b64encode
 
 import pytest
 
+from recapito.api.errors import journal_fault, refusal
 from recapito.contracts.damage import Damage
-from tests.api.client import EVENTS, World, event, run
+from recapito.errors import StoreDamaged
+from tests.api.client import EVENTS, GROUP, World, event, run, webhook
 from tests.kit.arm_errors import refused
 from tests.stores.spoil import MemorySpoiler
 
@@ -123,3 +125,33 @@ def test_a_damaged_topic_takes_no_events() -> None:
         assert 'recapito_damaged_records{table="topic"} 1' in (await world.call("GET", "/metrics")).body.decode()
 
     run(test)
+
+
+def test_a_damaged_topic_is_left_out_of_lists() -> None:
+    """Lanes and subscriptions of other topics are listed, and the warning tells what to do."""
+
+    async def test(world: World) -> None:
+        topic = await world.topic()
+        await world.subscription()
+        assert (await world.arm("PUT", f"{GROUP}/topics/others", {"location": "westus2"})).status == 201
+        destination = {"destination": webhook()}
+        path = f"{GROUP}/topics/others/eventSubscriptions/theirs"
+        assert (await world.arm("PUT", path, {"properties": destination})).status == 201
+        MemorySpoiler(world.log._disk).topic(topic.id)
+        assert [lane["topic"] for lane in (await world.call("GET", "/lanes")).json["value"]] == ["others"]
+        listed = await world.arm("GET", f"{GROUP}/eventSubscriptions")
+        assert [one["name"] for one in listed.json["value"]] == ["theirs"]
+        warning = "1 record of a resource is damaged until a backup is restored: see `recapito damaged list`"
+        assert (await world.call("GET", "/readyz")).json["checks"]["damage"] == warning
+
+    run(test)
+
+
+def test_a_damaged_file_is_no_doubt_about_a_request() -> None:
+    """A request that needs it says so, and the journal has a line without a traceback."""
+    answer = refusal(StoreDamaged("log.db: database disk image is malformed"))
+    assert (answer.status, answer.code, answer.headers) == (503, "StoreDamaged", ((b"retry-after", b"60"),))
+    assert "recapito doctor" in answer.message and "log.db" not in answer.message
+    lines: list[dict[str, object]] = []
+    journal_fault(lambda event, **fields: lines.append(fields), StoreDamaged("log.db: malformed"), "7")
+    assert lines == [{"report": "7", "error": "log.db: malformed"}]

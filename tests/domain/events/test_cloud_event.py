@@ -196,6 +196,16 @@ def test_data_in_binary_mode(content_type: bytes | None, body: bytes, members: d
     assert binary(body, content_type) == {**plain, **members}
 
 
+def test_the_largest_event_in_binary_mode() -> None:
+    """Its text as JSON may be as long as an event may be, and no byte longer."""
+    overhead = len(accept(b'""', {b"host": b"h", b"content-type": b"application/json", **ATTRIBUTES})[0].body) - 2
+    body = b'"%s"' % (b"x" * (limits.EVENT_BYTES - overhead - 2))
+    headers = {b"host": b"h", b"content-type": b"application/json", **ATTRIBUTES}
+    assert len(accept(body, headers)[0].body) == limits.EVENT_BYTES
+    with pytest.raises(TooLarge):
+        accept(body[:-1] + b'x"', headers)
+
+
 def test_attributes_in_binary_mode() -> None:
     """Headers are percent-encoded UTF-8, perhaps in quotes, and every ce- header is an attribute."""
     stored = binary(b"", None, subject=b"caf%C3%A9%20%25", time=b"2026-01-01T00:00:00Z", myext=b'"a \\"b\\""')

@@ -178,6 +178,17 @@ def test_refused(resources: list[Any], more: dict[str, Any], said: str, target: 
     assert path == target
 
 
+@pytest.mark.parametrize(
+    ("value", "said"), [("plain", "'parameters.x' must be an object with a value."), ({"reference": {}}, "key vault")]
+)
+def test_a_parameter_without_a_value(value: Any, said: str) -> None:
+    """A file of parameters has an object for each; a reference to a key vault is not built."""
+    document = {"resources": [], "parameters": {"x": {"type": "string"}}}
+    with pytest.raises(DocumentFault) as caught:
+        Template(document, {"x": value}, PLACE, {}).resources()
+    assert said in caught.value.message
+
+
 def test_resources_are_bounded() -> None:
     """Copies in a template cannot make more resources than a template may have."""
     half = {"count": limits.TEMPLATE_RESOURCES // 2 + 1}

@@ -4,6 +4,7 @@ Azure separates global from regional ones by the location of their topic; here a
 """
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from recapito.api.services import Services
 from recapito.api.wire.decode import Shown
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.errors import RecordDamaged
 from recapito.intake.resources.topics import is_at
 
 _LAST = "/eventSubscriptions"
@@ -58,8 +60,9 @@ class SubscriptionLists:
             if subscription.topic not in topics:
                 if len(topics) >= _REMEMBERED:
                     topics.clear()
-                topics[subscription.topic] = await self._registry.topic_by_id(subscription.topic)
-            topic = topics[subscription.topic]
+                with suppress(RecordDamaged):  # a damaged record is left out of lists
+                    topics[subscription.topic] = await self._registry.topic_by_id(subscription.topic)
+            topic = topics.get(subscription.topic)
             if topic is not None and _is_wanted(topic, request.path_params):
                 yield _ListedSubscription(topic, subscription)
 

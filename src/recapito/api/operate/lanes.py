@@ -5,6 +5,7 @@ a search has to pass many of them to find few.
 """
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,6 +26,7 @@ from recapito.domain.resources.delivery_options import DeliveryOptions
 from recapito.domain.resources.destination import Destination, WebHook
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.errors import RecordDamaged
 
 PATH = "/lanes"
 KINDS = {TopicKind.CUSTOM: "custom", TopicKind.DOMAIN: "domain", TopicKind.SYSTEM: "system"}
@@ -105,10 +107,16 @@ class LaneRoutes:
                 if wanted.failing and not stopped and (lane is None or not (lane.hold.on or lane.counts.parked)):
                     continue
                 if subscription.topic not in topics:
-                    topics[subscription.topic] = await registry.topic_by_id(subscription.topic)
+                    topics[subscription.topic] = await self._sound_topic(subscription.topic)
                 topic = topics[subscription.topic]
                 if topic is not None:
                     yield topic, subscription, lane
+
+    async def _sound_topic(self, id: int) -> Topic | None:
+        """A topic by its id; None also if its record is damaged: its subscriptions are left out."""
+        with suppress(RecordDamaged):
+            return await self._services.registry.topic_by_id(id)
+        return None
 
     async def _named(self, name: str | None) -> dict[int, Topic | None]:
         """The topics of a name, of every kind; each kind has names of its own."""

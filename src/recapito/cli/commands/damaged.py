@@ -1,6 +1,7 @@
 """`recapito damaged`: list and export the damaged records of a server's store."""
 
 import json
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ app = commands("List and export damaged records.")
 noun = Noun(app)
 
 _PATH = "/damaged"
+_NO_FILE_NAME = re.compile(r"[^\w.:-]")  # the name of a document has its key, which may be a path
 Data = Annotated[Path | None, typer.Option(help="Read this data directory instead of asking a server.")]
 
 
@@ -44,8 +46,9 @@ def export(
     for name in names or listed:
         whole = listed[name] if data is not None else session.client.call("GET", f"{_PATH}/{quote(name)}")
         parts = {"content": b64decode(whole["content"]), "columns": b64decode(whole["columns"])}
-        files = {f"{name}.json": json.dumps(_described(whole), indent=2).encode()}
-        files |= {f"{name}.{part}": content for part, content in parts.items() if content}
+        stem = _NO_FILE_NAME.sub("_", name)
+        files = {f"{stem}.json": json.dumps(_described(whole), indent=2).encode()}
+        files |= {f"{stem}.{part}": content for part, content in parts.items() if content}
         for file, content in files.items():
             (to / file).write_bytes(content)
             written.append(str(to / file))
@@ -58,6 +61,8 @@ def dismiss(session: CommandSession) -> Any:
     records = list(_records(session, None))
     if not records:
         raise NotFound("ResourceNotFound", "Nothing was found damaged.")
+    if not records[-1]["number"]:
+        raise NotFound("ResourceNotFound", "Only records of resources are damaged: restore a backup.")
     return session.client.call("POST", f"{_PATH}/dismiss", {"number": records[-1]["number"]})
 
 

@@ -29,8 +29,13 @@ _USUAL = Path("recapito-data")
 _APART_S = 5.0
 _CONNECT_S = 3.0
 _ENDPOINTS = 50
+_STOPPED = 20
 _REMEDIES = {
-    "damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`",
+    "store": "run `recapito doctor --data DIRECTORY` beside the server: it looks at the file and names the remedy",
+    "disk": "make room on the server's volume: publishing opens again by itself, and delivery goes on meanwhile",
+    "dispatch": "its parent restarts it; if this lasts, make room on the disk and look at the server's log",
+    "cluster": "`recapito cluster status` names the node and the server",
+    "damage": "save it with `recapito damaged export`, then `recapito damaged dismiss`; resources need a backup",
     "estate": "correct the file: the server applies it as soon as it changes",
 }
 
@@ -93,6 +98,10 @@ def check_damage(data: Path) -> Iterator[DoctorFinding]:
     from recapito.composition.data_directory import DataDirectory
 
     directory = DataDirectory(data)
+    if directory.lacks_log:
+        remedy = "put it back, or restore a backup into a new directory; the server does not start without it"
+        yield DoctorFinding(WRONG, "log.db", "it is missing, and dispatch.db is there", remedy)
+        return
     signs = directory.damage_signs()
     if not signs:
         return
@@ -134,7 +143,27 @@ def check_readiness(client: ApiClient) -> Iterator[DoctorFinding]:
     remedy = "look at the server's log; `/readyz` shows details to a Reader"
     for name, state in report.get("checks", {"readiness": "ok" if answer.status == 200 else report["status"]}).items():
         good = state == "ok"
-        yield DoctorFinding(OK if good else WRONG, name, state, "" if good else _REMEDIES.get(name, remedy))
+        cause = "store" if name == "damage" and "damaged list" not in state else name  # the list itself is out of reach
+        if name == "disk" and "removed" in state:  # of a file, with its remedy
+            cause, remedy = "", ""
+        yield DoctorFinding(OK if good else WRONG, name, state, "" if good else _REMEDIES.get(cause, remedy))
+
+
+def check_lanes(client: ApiClient) -> Iterator[DoctorFinding]:
+    """No subscription was stopped: one that goes on could deliver something wrong."""
+    after, found = "", 0
+    while found < _STOPPED:
+        page = client.call("GET", f"/lanes?failing=true&after={after}")
+        for lane in page["value"]:
+            if lane["stopped"]:
+                found += 1
+                remedy = "restart the server; if it stops again, restore a backup into a new directory"
+                yield DoctorFinding(
+                    WRONG, f"subscription {lane['topic']}/{lane['subscription']}", lane["stopped"], remedy
+                )
+        if page["next"] is None:
+            return
+        after = page["next"]
 
 
 def check_encryption(url: str) -> Iterator[DoctorFinding]:
@@ -309,6 +338,7 @@ def _examine(
     if access.state == WRONG:
         return
     yield from check_development(session.client)
+    yield from check_lanes(session.client)
     yield check_time(session.client)
     yield check_history(session.client)
     yield check_portal(session.client, portal)

@@ -45,16 +45,23 @@ class FailureHandler:
         self._recorder = recorder
 
     def failed(self, request: InFlight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
-        """A request failed, and with it every delivery that it carried, but for those that a late answer settled."""
+        """A request failed, and with it every delivery that it carried, but for those that a late answer settled.
+
+        One draw of chance serves all of them: deliveries that failed together are due together, and share a request.
+        """
         self._journal_failure(request, outcome, now, before, after)
         self._staged.failed(outcome.failure, request.pending.events)
-        deliveries, counts = request.pending.deliveries(), not self._profile.is_pressure(outcome)
+        batch, counts = request.pending, not self._profile.is_pressure(outcome)
+        deliveries = batch.deliveries()
         if self._context.diagnostics is not None:
             self._diagnose(self._context.diagnostics, deliveries, request.sent_at, outcome, now, after)
+        chance = self._context.random()
         dispositions = [
             DELIVERED
             if delivery.identity in request.settled
-            else self._retry(attempted(delivery, outcome, request.sent_at, counts), outcome, now, request.pending)
+            else self._retry(
+                attempted(delivery, outcome, request.sent_at, counts), outcome, now, chance, request.pending
+            )
             for delivery in deliveries
         ]
         self._recorder.failed(request, outcome, now, dispositions)
@@ -63,7 +70,9 @@ class FailureHandler:
         """The delivery's time to live has passed before its next attempt."""
         self._recorder.ended([delivery], now, self._give_up(delivery, TTL_EXCEEDED, now, fresh))
 
-    def _retry(self, delivery: Delivery, outcome: Outcome, now: int, pending: PendingBatch) -> EventDisposition:
+    def _retry(
+        self, delivery: Delivery, outcome: Outcome, now: int, chance: float, pending: PendingBatch
+    ) -> EventDisposition:
         disposition = decide(
             self._profile,
             self._subscription.destination.endpoint_kind,
@@ -72,7 +81,7 @@ class FailureHandler:
             delivery,
             outcome,
             now,
-            self._context.random(),
+            chance,
             pending.events,
         )
         match disposition:

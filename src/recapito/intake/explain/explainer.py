@@ -32,7 +32,7 @@ from recapito.domain.profiles.profile import Profile, load
 from recapito.domain.resources.destination import profile_for
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
-from recapito.errors import InvalidInput, NotFound
+from recapito.errors import InvalidInput, NotFound, RecordDamaged
 from recapito.intake.dead_letters.redrive import ResendOrder
 from recapito.intake.explain.event_lookup import EventLookup, FoundEvent, LoggedEvent, topic_named
 from recapito.intake.maintenance.damage_report import DamageReport
@@ -43,6 +43,7 @@ DAMAGED = (
     "Its entry in the log, at position {}, is damaged: subscriptions that read it since gave it up as CorruptRecord. "
     "See `recapito damaged list`."
 )
+GIVEN_UP = "Its waiting record was damaged and given up as CorruptRecord: see `recapito damaged export {}`."
 FORGOTTEN = "History no longer has its first attempts, which are too long ago (setting history.keep_hours)."
 
 
@@ -235,8 +236,16 @@ class Explainer:
             label = LaneLabel(subscription.id, found.topic, topic_name, subscription.name)
             profile = profile_for(subscription.destination, self._profile_of(topic))
             yield await self._explain_one(label, subscription, profile, place, events[place], _tries(id, kept))
-        for kept in by_lane.values():
-            yield _explain_gone(_tries(id, kept))
+        for lane, kept in by_lane.items():
+            yield _explain_gone(_tries(id, kept), await self._is_damaged(lane))
+
+    async def _is_damaged(self, lane: int) -> bool:
+        """Whether the subscription of a lane exists, and its record cannot be read."""
+        try:
+            await self._registry.subscription_by_id(lane)
+        except RecordDamaged:
+            return True
+        return False
 
     async def _explain_one(
         self,
@@ -263,7 +272,11 @@ class Explainer:
         case = DeliveryFacts(
             subscription, profile, place, published_at, cursor, _hold_of(lane), _waiting_part(waiting), tries, now
         )
-        return Explained(label, verdict, attempts, state_of(case))
+        state = state_of(case)
+        if state.state in (State.UNKNOWN, State.DEAD_LETTERED):
+            record = await self._damages.of_delivery(subscription.id, place)
+            state = state if record is None else DeliveryState(State.DROPPED, GIVEN_UP.format(record.name))
+        return Explained(label, verdict, attempts, state)
 
     async def _subscriptions(self, topic: int, domain_topic: str) -> AsyncIterator[Subscription]:
         """The subscriptions of a topic; in a domain, without those of other domain topics."""
@@ -358,9 +371,11 @@ def _lacks_attempts(part: Explained) -> bool:
     return part.standing.state in (State.UNKNOWN, State.PARKED, State.DEAD_LETTER_WAITING)
 
 
-def _explain_gone(kept: list[tuple[KeptAttempt, DeliveryAttempt, DeliveryId]]) -> Explained:
-    """The part of a subscription that no longer exists, from history alone."""
+def _explain_gone(kept: list[tuple[KeptAttempt, DeliveryAttempt, DeliveryId]], damaged: bool) -> Explained:
+    """The part of a subscription that no longer exists, or whose record is damaged, from history alone."""
     tries = [attempted for _, attempted, _ in kept]
     verdict = FilterVerdict(True, "deleted", "it was matched; the subscription was deleted since")
+    if damaged:
+        verdict = FilterVerdict(True, "damaged", "it was matched; the record of the subscription is damaged")
     gone = DeliveryState(State.DROPPED, "The subscription was deleted, and dropped its undelivered events.")
     return Explained(tries[0].attempt.label, verdict, _attempts(kept), how_it_ended(tries) or gone)

@@ -5,16 +5,19 @@ documents are not set aside: they stay in their place, and the warning lasts unt
 """
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from recapito.contracts.damage import Damage
 from recapito.contracts.registry import Registry
 from recapito.domain import limits
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.errors import InvalidInput, NotFound, RecordDamaged
 
+WAITING = ("parked", "burial")
 KIND, SEEN = "damage", "seen"  # the document with the last dismissed number
 
 
@@ -57,11 +60,15 @@ class DamageReport:
 
     async def warning(self) -> str | None:
         """A sentence for operators, None if no damage is left to look at."""
-        count = sum((await self.unseen()).values())
-        if not count:
-            return None
-        records = "1 damaged record was" if count == 1 else f"{count} damaged records were"
-        return f"{records} set aside: see `recapito damaged list`"
+        rows = sum((await self._ledger.damaged_counts(await self._seen())).values())
+        records = len(await self._registry.damaged_records())
+        found = []
+        if rows:
+            found.append(f"{rows} damaged record{' was' if rows == 1 else 's were'} set aside")
+        if records:
+            many = "record of a resource is" if records == 1 else "records of resources are"
+            found.append(f"{records} {many} damaged until a backup is restored")
+        return f"{'; '.join(found)}: see `recapito damaged list`" if found else None
 
     async def page(self, after: int, limit: int) -> list[NamedDamage]:
         """Damaged records after a number; those of the registry, which have no number, are on the first page."""
@@ -89,9 +96,19 @@ class DamageReport:
 
     async def holding(self, text: bytes) -> NamedDamage | None:
         """A damaged record that contains these bytes, among the first N."""
+        return await self._search(lambda damage: text in damage.columns or text in damage.content)
+
+    async def of_delivery(self, lane: int, identity: DeliveryId) -> NamedDamage | None:
+        """The damaged record of a delivery or dead letter that waited, among the first N."""
+        row = (lane, *identity)
+        return await self._search(
+            lambda damage: damage.table in WAITING and (damage.lane, damage.position, damage.offset) == row
+        )
+
+    async def _search(self, is_wanted: Callable[[Damage], bool]) -> NamedDamage | None:
         for after in range(0, limits.DAMAGED_SEARCHED, limits.DAMAGED_PAGE_DEFAULT):
             for record in await self.page(after, limits.DAMAGED_PAGE_DEFAULT):
-                if text in record.damage.columns or text in record.damage.content:
+                if is_wanted(record.damage):
                     return record
         return None
 

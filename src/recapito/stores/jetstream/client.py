@@ -8,6 +8,7 @@ files at each connection, so that an operator can replace them, and reports the 
 import asyncio
 import base64
 import contextlib
+import logging
 import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -97,7 +98,10 @@ class NatsClient(Client):
     @property
     def why(self) -> str:
         """The last trouble with each server since the client was connected."""
-        return "; ".join(f"{server}: {reason}" for server, reason in self._reasons.items())
+        servers: dict[str, list[str]] = {}
+        for server, reason in self._reasons.items():
+            servers.setdefault(reason, []).append(server)
+        return "; ".join(f"{', '.join(sorted(named))}: {reason}" for reason, named in servers.items())
 
     async def open(self) -> None:
         """Connect. ServersRefuse, or as nats-py does."""
@@ -203,6 +207,7 @@ def explain(error: Exception) -> tuple[str, bool]:
 async def open_client(options: JetStreamOptions, journal: Journal = silent) -> NatsClient:
     """A client of the cluster on this event loop. It notices a paused server within seconds, and reconnects forever."""
     check_files(options)
+    logging.getLogger("asyncio").addFilter(_is_news)
     client = NatsClient(options, journal)
     try:
         await asyncio.wait_for(client.open(), CONNECT_S)
@@ -213,6 +218,11 @@ async def open_client(options: JetStreamOptions, journal: Journal = silent) -> N
         reason = client.why or str(error) or "no answer"
         raise SettingsError(f"NATS at {names} cannot be reached: {reason}. Start it, or correct [cluster].") from error
     return client
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a warning of asyncio is worth a line: that of each TLS connection that nats-py ends is not."""
+    return "eof_received()" not in record.getMessage()
 
 
 def check_files(options: JetStreamOptions) -> None:

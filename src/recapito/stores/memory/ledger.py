@@ -76,8 +76,12 @@ class MemoryLedger:
         return _row(new)
 
     async def close_lane(self, id: int) -> None:
-        if id in self._lanes and self._lanes[id].lane.ended and not self._lanes[id].lane.counts.pending:
-            del self._lanes[id]
+        stored = self._lanes.get(id)
+        if stored is None or stored.parked or stored.burials or not (stored.lane.ended or stored.rotten):
+            return
+        if stored.rotten:
+            self._keep(Damage("lane", stored.lane.topic, id, stored.lane.version, events=0, content=b"rotten"))
+        del self._lanes[id]
 
     async def settle(self, settlements: Sequence[Settlement]) -> None:
         if len({settlement.lane for settlement in settlements}) < len(settlements):

@@ -16,8 +16,9 @@ from recapito.domain.capacity import Room, Shares, Space, share_out
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.files.backup import COPY_MARKERS
-from recapito.stores.sqlite.files.connection import DISK
-from recapito.stores.sqlite.files.damage import inspect, reason, stopped_uncleanly
+from recapito.stores.sqlite.files.connection import DISK, LOG
+from recapito.stores.sqlite.files.damage import inspect, leave_sign, reason, stopped_uncleanly
+from recapito.stores.sqlite.files.fit import find_misfit
 from recapito.stores.sqlite.files.lock import lock_role, trimming_allowed
 from recapito.stores.sqlite.files.volume import Ballast, check_directory, free_bytes, room_on, total_bytes
 from recapito.stores.sqlite.history import SqliteHistory, SqliteHistoryReader
@@ -68,6 +69,7 @@ class SqliteBackend:
         newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
         doubtful = stopped_uncleanly(data)
         async with self.open_both(SystemClock()):
+            self._check_fit()
             return PreparedState(newest, doubtful)
 
     @asynccontextmanager
@@ -109,6 +111,14 @@ class SqliteBackend:
                     room=self._room_of(ledger),
                     no_trimming=partial(trimming_allowed, self._data),
                 )
+
+    def _check_fit(self) -> None:
+        """Close intake if lanes and logs do not fit: it would use positions again that lanes have passed."""
+        found = find_misfit(self._data)
+        if found:
+            leave_sign(self._data, LOG.file, found)
+            remedy = f"recapito doctor --data {self._data}"
+            self._journal("store.suspect", file=LOG.file, why=found, remedy=remedy)
 
     async def inspect(self) -> None:
         await inspect(self._data, self._journal)

@@ -19,6 +19,7 @@ from recapito.stores.sqlite.files import damage
 from recapito.stores.sqlite.files.connection import DISK, FileKind, FileMedium, open_reader, open_writer
 from recapito.stores.sqlite.files.damage import FileFault, FileWatch
 from recapito.stores.sqlite.files.volume import Ballast, free_bytes
+from recapito.stores.sqlite.files.wal import TORN_COMMITS, keep_copy, unread_commits, wal_of
 from recapito.stores.sqlite.sql_files import transact
 
 P = ParamSpec("P")
@@ -169,6 +170,8 @@ class Database:
             self._wal_pages = self._checkpointed_pages = 0
             self._page_bytes = int(connection.pragma("page_size"))
             connection.set_wal_hook(self._committed)
+            if self._watched and make:
+                self._look_for_lost_commits(connection)
             self._make_durable(connection)
             if self._watched:
                 self._file_watch = FileWatch(self.path, self._page_bytes, self._medium.trusted_times)
@@ -189,6 +192,19 @@ class Database:
             if isinstance(error, SettingsError):
                 raise
             raise SettingsError(f"{self.path} cannot be opened: {error}.") from error
+
+    def _look_for_lost_commits(self, connection: apsw.Connection) -> None:
+        """Leave a sign of commits that SQLite could not read in the WAL, and keep them, before it writes over them."""
+        frames, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+        wal = wal_of(self.path)
+        lost = unread_commits(wal, max(frames, 0), self._page_bytes)
+        if lost <= TORN_COMMITS:
+            return
+        try:
+            kept = f"they are in {keep_copy(wal)}"
+        except OSError as error:
+            kept = f"they could not be copied: {error.strerror}"
+        self.suspect(f"a page of its -wal is damaged, and the {lost} commits from there on are lost; {kept}")
 
     def _make_durable(self, connection: apsw.Connection) -> None:
         """Copy the WAL into the file and sync it before anything is built on it.

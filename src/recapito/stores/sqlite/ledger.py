@@ -142,7 +142,8 @@ class SqliteLedger(AsyncStore):
                 if self.database.read_only:
                     raise StoreFailed(f"{self.database.path.name}: {error}") from error
                 self.database.meet_damage(str(error))
-                self._journal("store.damaged", file=self.database.path.name, why=error)
+                name = self.database.path.name
+                self._journal("store.damaged", file=name, why=error, remedy="recapito damaged list")
                 if isinstance(error, Misnamed):
                     self.database.drain(dead_letter_sql.mend_names)
                     continue

@@ -160,7 +160,12 @@ class SqliteLog(AsyncStore):
         if key not in self._damaged:
             self._damaged[key] = damage
             self._journal(
-                "store.damaged", table=damage.table, topic=damage.topic, subscription=damage.lane, key=damage.columns
+                "store.damaged",
+                table=damage.table,
+                topic=damage.topic,
+                subscription=damage.lane,
+                key=damage.columns.decode("utf-8", "replace"),
+                remedy="recapito damaged list",
             )
 
     def _read_entries(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:

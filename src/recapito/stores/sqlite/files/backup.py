@@ -12,17 +12,14 @@ from functools import partial
 from pathlib import Path
 
 import apsw
-import msgspec
 
-from recapito.domain.delivery.cursor import Cursor
 from recapito.errors import SettingsError
 from recapito.stores.sqlite.files import lock
 from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind, open_reader
-from recapito.stores.sqlite.sql import log_sql
+from recapito.stores.sqlite.files.fit import misfit
 from recapito.system.durable_names import make_directory, sync_directory
 
 COPY_MARKERS = "*.stream.json"  # beside a file that is a node's copy of a stream
-_cursor = msgspec.json.Decoder(Cursor).decode
 
 
 def backup(data: Path, target: Path, progress: Callable[[str], None]) -> None:
@@ -100,17 +97,6 @@ def check(source: Path) -> None:
 
 def check_cursors(log: apsw.Connection, dispatch: apsw.Connection) -> None:
     """Refuse two files that do not fit together."""
-    for lane, topic, log_id, cursor in dispatch.execute("SELECT id, topic, log_id, cursor FROM lane ORDER BY id"):
-        _check_cursor(log, lane, topic, log_id, _cursor(cursor))
-
-
-def _check_cursor(log: apsw.Connection, lane: int, topic: int, log_id: str, cursor: Cursor) -> None:
-    """A lane without its topic needs nothing more of the log: its subscription was forgotten between the copies."""
-    end = log_sql.end(log, topic)
-    if not end:
-        return
-    if log_id != log_sql.id(log):
-        raise SettingsError(f"The backup does not fit together: lane {lane} reads another log than {LOG.file}.")
-    highest = max(cursor.low, *(until for _, until in cursor.finished)) if cursor.finished else cursor.low
-    if not (log_sql.first(log, topic) <= cursor.low[0] and highest <= (end + 1, 0)):
-        raise SettingsError(f"The backup does not fit together: lane {lane} is at {cursor.low[0]} of a log to {end}.")
+    found = misfit(log, dispatch)
+    if found:
+        raise SettingsError(f"The backup does not fit together: {found}.")

@@ -18,6 +18,8 @@ from recapito.system.durable_names import FileNames
 OLDEST_SQLITE = (3, 51, 3)  # before it the WAL-reset race can corrupt a file
 PATIENCE_MS = 5000  # while another process recovers the WAL
 
+_REMEDY = "restore a backup if a server has used it, or choose another directory"
+
 
 class FileKind(NamedTuple):
     """One of our kinds of file, the number that identifies it, and the page size of a new one.
@@ -177,7 +179,7 @@ def _is_empty(connection: apsw.Connection) -> bool:
 def _check_ours(connection: apsw.Connection, path: Path, kind: FileKind) -> int:
     """Refuse a foreign or newer file, and return the version of its schema."""
     if connection.pragma("application_id") != kind.application_id:
-        raise SettingsError(f"{path} is not recapito's {kind.name} file: move it away or choose another directory.")
+        raise SettingsError(f"{path} is not recapito's {kind.name} file: {_REMEDY}.")
     found, known = version(connection), len(kind.steps)
     if found > known:
         raise SettingsError(
@@ -204,7 +206,7 @@ def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.NotADBError as error:
-        raise SettingsError(f"{path} is not a database: move it away or choose another directory.") from error
+        raise SettingsError(f"{path} is not a database: {_REMEDY}.") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
         raise SettingsError(f"{path} cannot be opened: {error}.") from error
     except apsw.CorruptError as error:

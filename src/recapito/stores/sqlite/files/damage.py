@@ -24,14 +24,13 @@ import msgspec
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal
 from recapito.stores.sqlite.files.connection import DISPATCH, LOG, open_reader
+from recapito.stores.sqlite.files.wal import FRAME_HEADER_BYTES, WAL_HEADER_BYTES, wal_of
 from recapito.system.durable_names import sync_directory
 
 MARKER = "damaged.json"
 SIGNS = 10  # further signs add nothing
 FAULTS = 10  # of one file; further ones add nothing
 WHY_CHARS = 200
-WAL_HEADER_BYTES = 32
-FRAME_HEADER_BYTES = 24
 
 
 class DamageSign(msgspec.Struct, frozen=True):
@@ -114,7 +113,7 @@ class FileWatch:
 
     def __init__(self, path: Path, page_bytes: int, trusted_times: bool) -> None:
         self._path = str(path)
-        self._wal_path = f"{path}-wal"
+        self._wal_path = str(wal_of(path))
         self._frame_bytes = page_bytes + FRAME_HEADER_BYTES
         self._trusted_times = trusted_times
         self._wal_number: int | None = None
@@ -165,7 +164,7 @@ class FileWatch:
 
 def stopped_uncleanly(directory: Path) -> bool:
     """Whether a write-ahead log was left: a clean stop mostly leaves none, a crash always does."""
-    logs = (directory / f"{kind.file}-wal" for kind in (LOG, DISPATCH))
+    logs = (wal_of(directory / kind.file) for kind in (LOG, DISPATCH))
     return any(wal.exists() and wal.stat().st_size for wal in logs)
 
 

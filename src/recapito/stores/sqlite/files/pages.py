@@ -12,11 +12,11 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
+from recapito.stores.sqlite.files.wal import FRAME_HEADER_BYTES, WAL_HEADER_BYTES, wal_of
+
 INNER, LEAF = 5, 13
 KINDS = (2, INNER, 10, LEAF)  # the first byte of every page of a tree
 LARGEST_PAGE = 1 << 16
-WAL_HEADER_BYTES = 32
-FRAME_HEADER_BYTES = 24
 INTEGERS, BLOBS = 5, 2  # the columns of an entry, in this order
 DEEPEST = 20
 LOOKED_AT = 8  # pages of a level, to find the depth of a tree
@@ -31,7 +31,7 @@ class Pages:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._wal = Path(f"{path}-wal")
+        self._wal = wal_of(path)
         self._began = self._state()
         with path.open("rb") as file:
             self.size = int.from_bytes(file.read(18)[16:18], "big")

@@ -64,8 +64,8 @@ UPDATE lane SET
     buried = (SELECT count(*) FROM burial WHERE lane = ?1)
 WHERE id = ?1
 
--- name: close_lane
-DELETE FROM lane WHERE id = ? AND ended AND parked + buried = 0
+-- name: waits
+SELECT EXISTS (SELECT 1 FROM parked WHERE lane = ?1) OR EXISTS (SELECT 1 FROM burial WHERE lane = ?1)
 
 -- name: close_dropped
 DELETE FROM dropped WHERE lane = ?

@@ -30,10 +30,15 @@ class Damaged(Exception):
     """These parked deliveries or dead letters of a lane do not have the checksum that they were stored with."""
 
     def __init__(self, lane: int, parked: list[DeliveryId], burials: list[DeliveryId]) -> None:
-        super().__init__(f"lane {lane} has damaged rows: parked {parked}, dead letters {burials}")
+        found = [f"parked at {_place(key)}" for key in parked] + [f"dead letter of {_place(key)}" for key in burials]
+        super().__init__(f"lane {lane} has damaged rows: {', '.join(found)}")
         self.lane = lane
         self.parked = parked
         self.burials = burials
+
+
+def _place(key: DeliveryId) -> str:
+    return f"{key.position}.{key.offset}"
 
 
 def set_aside(connection: apsw.Connection, damage: Damaged) -> None:

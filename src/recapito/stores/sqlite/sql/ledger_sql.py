@@ -69,12 +69,14 @@ def renew_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, po
 
 
 def close_lane(connection: apsw.Connection, id: int) -> None:
-    """Remove an ended lane in which nothing waits."""
-    connection.execute(SQL["close_lane"], (id,))
-    if connection.changes():
-        connection.execute(SQL["close_dropped"], (id,))
-        connection.execute(SQL["close_dead_lettered"], (id,))
-        connection.execute(SQL["close_failed"], (id,))
+    """Remove an ended lane in which nothing waits, and a damaged one, which is set aside."""
+    found = lane(connection, id)
+    if found is None or not (found.ended or found.damaged) or connection.execute(SQL["waits"], (id,)).get:
+        return
+    if found.damaged:
+        connection.execute(SQL["keep_lane"], (id,))
+    for statement in ("remove_lane", "close_dropped", "close_dead_lettered", "close_failed"):
+        connection.execute(SQL[statement], (id,))
 
 
 class Tally(msgspec.Struct):
