@@ -227,8 +227,8 @@ class PartitionRouter:
                 if begun:  # other partitions have carried it out
                     raise OutcomeUnknown from error
                 raise
-            lacks = answer.status == HTTPStatus.NOT_FOUND
-            if answer.status >= HTTPStatus.BAD_REQUEST and not lacks:
+            lacks, refused = answer.status == HTTPStatus.NOT_FOUND, answer.status >= HTTPStatus.BAD_REQUEST
+            if refused and not lacks:
                 return answer
             if not lacks or done is None:
                 done = answer
