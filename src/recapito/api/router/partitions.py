@@ -222,7 +222,7 @@ class PartitionRouter:
         done: GatheredAnswer | None = None
         for begun, number in enumerate([*range(1, len(self._forwarders)), 0]):
             try:
-                answer = await self._forwarders[number].ask(incoming.scope, incoming.body)
+                answer: GatheredAnswer = await self._forwarders[number].ask(incoming.scope, incoming.body)
             except NoOwner as error:
                 if begun:  # other partitions have carried it out
                     raise OutcomeUnknown from error
