@@ -89,6 +89,8 @@ def test_some_lanes_are_read_alone(ledger: Any, run: Any) -> None:
     assert run(ledger.some_lanes([])) == []
     assert [lane.id for lane in run(ledger.lanes_after(2, 1))] == [30]
     assert [lane.id for lane in run(ledger.lanes_after(99, 10))] == [100]
+    assert run(ledger.lanes_after(0, 10)) == [run(ledger.lane(lane.id)) for lane in run(ledger.lanes_after(0, 10))]
+    assert not any(lane.damaged for lane in run(ledger.lanes_after(0, 10)))
 
 
 def test_attempts_are_added_up(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
