@@ -55,6 +55,7 @@ def lane_on(
     hold: Hold = CLEAR,
     next_due_at: int | None = None,
     window: int = limits.WINDOW_START,
+    random: Callable[[], float] = lambda: 0.0,
     **settings: Any,
 ) -> Lane:
     """A lane at the beginning of a log of these entries."""
@@ -65,7 +66,7 @@ def lane_on(
         segments=SegmentCache(MemoryLog()),
         slots=Slots(),
         late=LateAnswers(),
-        random=lambda: 0.0,
+        random=random,
         journal=silent,
         window=lambda: Window(window),
     )
@@ -150,3 +151,19 @@ def test_a_held_lane_wants_no_new_entry() -> None:
     """A lane at the end of its log reads the next entry at once, so the feed loads it; a held lane does not."""
     assert lane_on(Endpoint(), []).at_tail(0)
     assert not lane_on(Endpoint(), [], PROBES).at_tail(0)
+
+
+def test_a_failed_batch_is_retried_as_one() -> None:
+    """Its events are due at one instant, whatever chance adds to the delay: otherwise each would be a request."""
+    endpoint, draws = Endpoint(), iter(n / 10 for n in range(10))
+    lane = lane_on(
+        endpoint,
+        [fresh(1, *[9] * 5)],
+        random=lambda: next(draws),
+        batching=Batching(max_events=5),
+    )
+    lane.step(NOW)
+    endpoint.answers[0](answered(500))
+    lane.step(NOW + SECOND)
+    parked = lane.books.begin_commit().park
+    assert (len(parked), len({one.due_at for one in parked})) == (5, 1)

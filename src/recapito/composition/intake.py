@@ -269,7 +269,7 @@ def _make_services(
         publisher=publisher,
         topics=topics,
         subscriptions=subscriptions,
-        options=SubscriptionOptions(subscriptions, clock, keyring.secret_box.encrypt),
+        options=SubscriptionOptions(subscriptions, clock, keyring.secret_box.encrypt, keyring.secret_box.decrypt),
         log=stores.log,
         registry=stores.registry,
         ledger=stores.ledger,

@@ -33,7 +33,7 @@ DEFAULT_POLICY = RetryPolicy()
 
 
 def decided(outcome: Outcome, attempts: int = 1, events: int = 1, policy: RetryPolicy = DEFAULT_POLICY) -> Disposition:
-    """What follows the n-th attempt, without jitter."""
+    """The disposition after the n-th attempt, without jitter."""
     tried = Delivery(DeliveryId(1, 0), 0, b"{}", attempts=attempts)
     return decide(EDGE, EndpointKind.AZURE_RESOURCE, policy, False, tried, outcome, 0, 0.0, events)
 
