@@ -15,7 +15,7 @@ from recapito.errors import SettingsError
 from recapito.stores.jetstream.client import JetStreamOptions, NatsClient, open_client
 from recapito.stores.jetstream.link import Link
 from recapito.stores.jetstream.streams import connect, create
-from tests.kit.nats_access import Authority, Nkey, Operator
+from tests.kit.nats_access import Authority, NatsOperator, Nkey
 from tests.kit.nats_cluster import NatsCluster, running, single
 
 pytestmark = pytest.mark.xdist_group("nats")
@@ -200,7 +200,7 @@ def test_revoked_credentials_are_reported_and_restored_ones_taken(secured: Secur
 
 def test_credentials_that_expire_are_replaced_in_their_file(tmp_path: Path) -> None:
     """An operator's server ends the connection of a user whose time is over; new credentials are read from the file."""
-    operator, creds = Operator(), tmp_path / "user.creds"
+    operator, creds = NatsOperator(), tmp_path / "user.creds"
     operator.write_creds(creds, lives_s=2)
 
     async def story(port: int) -> None:
