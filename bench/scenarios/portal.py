@@ -15,6 +15,7 @@ from bench.report import Goal, Sample
 from bench.scenarios import Round
 from bench.server import GROUP, Recapito, Target
 from bench.visitor import Order, Page
+from recapito.portal.format import short_id
 
 NAME = "portal"
 ROUNDS = 1
@@ -66,10 +67,14 @@ def _settle(lab: Lab, server: Recapito, receiver: Receiver, dead: int) -> list[P
         Page("overview", "/", failing),
         Page("topics", "/topics", topic),
         Page("a topic", f"/resource{GROUP}/topics/{topic}", subscription),
-        Page("a subscription", f"/resource{GROUP}/topics/{topic}/eventSubscriptions/{subscription}", event),
-        Page("a failing subscription", f"/resource{GROUP}/topics/{topic}/eventSubscriptions/{failing}", "letter-0000"),
+        Page("a subscription", f"/resource{GROUP}/topics/{topic}/eventSubscriptions/{subscription}", short_id(event)),
+        Page(
+            "a failing subscription",
+            f"/resource{GROUP}/topics/{topic}/eventSubscriptions/{failing}?tab=letters",
+            "letter-0000",
+        ),
         Page("deliveries", "/deliveries", "attempts are kept"),
-        Page("a search for an event id", "/deliveries", past.oldest, past.oldest),
+        Page("a search for an event id", "/deliveries", short_id(past.oldest), past.oldest),
         Page("explain a new event", f"/explain?event={event}", subscription),
         Page("explain an old event", f"/explain?event={past.oldest}", "too busy"),
         Page("dead letters", "/dead-letters", "letter-0000"),
