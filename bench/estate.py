@@ -53,12 +53,12 @@ def subscription_name(topic: int, n: int) -> str:
     return f"sub-{topic:03}-{n:03}"
 
 
-def subscribe(server: Recapito, topics: int, url: str, failing_url: str) -> None:
-    """Make the topics and their subscriptions, all with dead letters; the very last one fails."""
+def subscribe(server: Recapito, topics: int, url: str, failing_url: str, each: int = SUBSCRIPTIONS_EACH) -> None:
+    """Make the topics with `each` subscriptions, all with dead letters; the very last one fails."""
 
     def make(place: tuple[int, int]) -> None:
         topic, n = place
-        last = place == (topics - 1, SUBSCRIPTIONS_EACH - 1)
+        last = place == (topics - 1, each - 1)
         vault = {"endpointType": "Directory", "properties": {"name": _CONTAINER}}
         name, endpoint = subscription_name(topic, n), failing_url if last else url
         server.subscribe(topic_name(topic), name, endpoint, (100, 64), deadLetterDestination=vault)
@@ -66,7 +66,7 @@ def subscribe(server: Recapito, topics: int, url: str, failing_url: str) -> None
     for topic in range(topics):
         server.topic(topic_name(topic))
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
-        list(pool.map(make, ((topic, n) for topic in range(topics) for n in range(SUBSCRIPTIONS_EACH))))
+        list(pool.map(make, ((topic, n) for topic in range(topics) for n in range(each))))
 
 
 def give_past(data: Path, attempts: int, failing: str) -> Past:

@@ -82,7 +82,8 @@ def make_rootfs(folder: Path) -> None:
     (home / "bin/recapito").write_text(_COMMAND)
     (home / "bin/recapito").chmod(0o755)
     shutil.copy(HERE / "health.py", home / "health.py")
-    shutil.copy(HERE / "recapito.toml", folder / "etc/recapito/recapito.toml")
+    for name in ("recapito.toml", "estate.yaml"):
+        shutil.copy(HERE / name, folder / "etc/recapito" / name)
 
 
 def install(folder: Path) -> None:

@@ -28,7 +28,7 @@ from recapito.intake.publish.replayer import Replayer
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_required import Find, nowhere
 from recapito.intake.resources.handshakes import Handshakes
-from recapito.intake.resources.subscription_options import Encrypt, SubscriptionOptions
+from recapito.intake.resources.subscription_options import Cipher, SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Changes, Topics
 from recapito.senders.memory_caller import CallScript, MemoryCaller
@@ -44,7 +44,7 @@ SCOPE = f"{TOPIC}/providers/Microsoft.EventGrid/eventSubscriptions"
 EVENTS = "/topics/orders/api/events"
 VERSION = "api-version=2022-06-15"
 PLENTY = Budget(100_000)
-ENCRYPT = SecretBox.in_memory().encrypt
+BOX = SecretBox.in_memory()
 
 
 class Answer(NamedTuple):
@@ -69,6 +69,7 @@ class World:
     def __init__(
         self,
         log: MemoryLog | None = None,
+        ledger: MemoryLedger | None = None,
         clock_control: ClockControl | None = None,
         intake_open: Callable[[], str | None] = lambda: None,
         readiness: Mapping[str, str | None] | None = None,
@@ -77,12 +78,12 @@ class World:
         find_connection: Find = nowhere,
         budget: Budget = PLENTY,
         estate: bool = False,
-        encrypt: Encrypt = ENCRYPT,
+        encrypt: Cipher = BOX.encrypt,
         replay: bool = False,
         **more: Any,
     ) -> None:
         self.log = log or MemoryLog()
-        self.ledger = MemoryLedger(MemoryDisk())
+        self.ledger = ledger or MemoryLedger(MemoryDisk())
         self.clock = StillClock()
         self.history = MemoryHistory(HistoryBounds(24 * HOUR, 0), self.clock.now)
         self.told: list[tuple[str, dict[str, object]]] = []
@@ -105,7 +106,7 @@ class World:
                 publisher=self.publisher,
                 topics=self.topics,
                 subscriptions=self.subscriptions,
-                options=SubscriptionOptions(self.subscriptions, self.clock, encrypt),
+                options=SubscriptionOptions(self.subscriptions, self.clock, encrypt, BOX.decrypt),
                 log=self.log,
                 registry=self.log,
                 ledger=self.ledger,

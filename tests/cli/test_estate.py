@@ -59,6 +59,12 @@ def test_a_template(live: Server, tmp_path: Path) -> None:
     assert lines(said.out) == ["+ topic from-template-7", "1 created"]
     said = recapito("apply", str(file), "--parameters", "a")
     assert said.code == 2 and "NAME=VALUE" in said.err
+    given = tmp_path / "template.parameters.json"
+    given.write_text(json.dumps({"parameters": {"a": {"value": "from-file-"}, "n": {"value": 7}}}), "utf-8")
+    said = recapito("apply", str(file), "-g", "estate", "--parameters", f"@{given}", "--parameters", "n=8")
+    assert lines(said.out) == ["+ topic from-file-8", "1 created"]
+    assert "apply its template, with --parameters @FILE" in recapito("apply", str(given)).err
+    assert "bicep build" in recapito("apply", str(tmp_path / "main.bicep")).err
 
 
 def test_prune_asks(live: Server, file: Path) -> None:
@@ -78,7 +84,7 @@ def test_prune_asks(live: Server, file: Path) -> None:
             "topics:\n  - {name: fine-topic, keys: {key1: {env: NOT_THERE}}}",
             ":2: topics[0].keys.key1: The variable NOT_",
         ),
-        ("a: [", ":2: Line 2 is not YAML"),
+        ("a: [", ":2: The line is not YAML"),
     ],
 )
 def test_refused(live: Server, file: Path, text: str, said: str) -> None:

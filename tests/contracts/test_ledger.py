@@ -89,6 +89,22 @@ def test_some_lanes_are_read_alone(ledger: Any, run: Any) -> None:
     assert run(ledger.some_lanes([])) == []
     assert [lane.id for lane in run(ledger.lanes_after(2, 1))] == [30]
     assert [lane.id for lane in run(ledger.lanes_after(99, 10))] == [100]
+    assert run(ledger.lanes_after(0, 10)) == run(ledger.some_lanes([2, 30, 100])) == run(ledger.lanes())
+
+
+def test_lanes_in_trouble(ledger: Any, run: Any, settle: Any) -> None:
+    """Lanes with parked deliveries, failures or a hold are found among the others, page by page, as whole rows."""
+    for id in range(1, 9):
+        run(ledger.open_lane(id, 1, LOG, 1))
+    assert run(ledger.troubled_lanes(0, 10)) == []
+    settle(2, matched=1, park=[parked(9)])
+    settle(5, hold=Hold(3))
+    settle(7, hold=Hold(10, 5, 5, Result.BUSY))
+    settle(8, matched=1, delivered=1)
+    assert run(ledger.troubled_lanes(0, 10)) == run(ledger.some_lanes([2, 5, 7]))
+    assert run(ledger.troubled_lanes(2, 1)) == run(ledger.some_lanes([5]))
+    settle(2, finish=[DeliveryId(9, 0)])
+    assert [lane.id for lane in run(ledger.troubled_lanes(0, 10))] == [5, 7]
 
 
 def test_attempts_are_added_up(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:

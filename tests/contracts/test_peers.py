@@ -161,6 +161,7 @@ def test_news_wake_the_other_nodes(play: Callable[[Story], None]) -> None:
 
     async def story(one: Peers, two: Peers, pass_life: Callable[[], Awaitable[None]]) -> None:
         hearing = asyncio.create_task(two.changed())
+        await asyncio.sleep(0)
         held = await one.put_lease(OURS, 0)
         assert held is not None
         await two.lease()

@@ -83,23 +83,26 @@ def root_file_system(*packages: str) -> Iterator[Path]:
 
 
 class RunningImage:
-    """A running container with the image's configuration, some variables and a settings file mounted over its own."""
+    """A running container with the image's configuration, some variables, and files mounted over those in /etc."""
 
-    def __init__(self, rootfs: Path, net: VirtualNetwork, settings: str, **variables: str) -> None:
+    def __init__(self, rootfs: Path, net: VirtualNetwork, files: dict[str, str], **variables: str) -> None:
         self._config: dict[str, Any] = oci.config_of(oci.instructions((oci.HERE / "Containerfile").read_text("utf-8")))
         self._folder = Path(tempfile.mkdtemp(prefix="recapito-volume-"))
         self._folder.chmod(0o755)
-        self.data, mounted = self._folder / "data", self._folder / "recapito.toml"
+        self.data = self._folder / "data"
         self.data.mkdir(mode=0o700)
         os.chown(self.data, oci.USER, oci.USER)
-        mounted.write_text(settings, "utf-8")
+        mounts: list[str] = []
+        for name, text in files.items():
+            (self._folder / name).write_text(text, "utf-8")
+            mounts += ["--ro-bind", str(self._folder / name), f"/etc/recapito/{name}"]
         environment = [*self._config["Env"], *(f"{name}={value}" for name, value in variables.items())]
         (volume,) = self._config["Volumes"]
         command = [
             *("ip", "netns", "exec", net.name),
             *("setpriv", f"--reuid={self._config['User']}", f"--regid={self._config['User']}", "--clear-groups"),
             *("bwrap", "--ro-bind", str(rootfs), "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"),
-            *("--bind", str(self.data), volume, "--ro-bind", str(mounted), "/etc/recapito/recapito.toml"),
+            *("--bind", str(self.data), volume, *mounts),
             *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent"),
             *("--clearenv", *(word for text in environment for word in ("--setenv", *text.split("=", 1)))),
             *("/opt/recapito/bin/recapito", *self._config["Cmd"]),

@@ -60,7 +60,7 @@ def test_its_environment_is_made_of_settings() -> None:
     assert chosen.server.host == "0.0.0.0"
     assert chosen.server.data == "/var/lib/recapito"
     assert chosen.portal.host == "0.0.0.0" and chosen.server.development and chosen.azure.azurite
-    assert service["volumes"] == [f"recapito:{chosen.server.data}"]
+    assert service["volumes"] == [f"recapito:{chosen.server.data}", f"./container/estate.yaml:{chosen.estate.file}:ro"]
 
 
 def test_the_composition_builds_this_container() -> None:

@@ -16,7 +16,8 @@ from tests.kit.launch import program
 
 ROOT = Path(__file__).parents[2]
 GUIDE = PAGES["containers"].read_text("utf-8")
-CONFIG = oci.config_of(oci.instructions((ROOT / "deploy/container/Containerfile").read_text("utf-8")))
+CONTAINERFILE = (ROOT / "deploy/container/Containerfile").read_text("utf-8")
+CONFIG = oci.config_of(oci.instructions(CONTAINERFILE))
 VARIABLES = dict(text.split("=", 1) for text in CONFIG["Env"])
 PATIENCE_S = 60
 
@@ -28,7 +29,7 @@ def row(part: str) -> str:
 
 
 def test_the_contract_is_that_of_the_image() -> None:
-    """Ports, user, volume, settings file and variables of the guide are those of the image's configuration."""
+    """Ports, user, volume, mounted files and variables of the guide are those of the image's configuration."""
     ports = [re.findall(r"`(\d+)`", row(part))[0] for part in ("API", "portal")]
     assert [f"{port}/tcp" for port in ports] == list(CONFIG["ExposedPorts"])
     assert row("user") == f"`{CONFIG['User']}`"
@@ -37,6 +38,9 @@ def test_the_contract_is_that_of_the_image() -> None:
     ours = {name: value for name, value in VARIABLES.items() if name.startswith("RECAPITO_")}
     chosen = settings.load(ROOT / "deploy/container/recapito.toml", {**ours, "RECAPITO_DEV": "1"})
     assert [str(chosen.server.port), str(chosen.portal.port)] == ports and chosen.server.development
+    assert f"`{chosen.estate.file}`" in row("set-up")
+    [(copied, folder)] = re.findall(r"^COPY (.*recapito\.toml .*) (/\S+)$", CONTAINERFILE, re.MULTILINE)
+    assert f"{folder}{Path(copied.split()[1]).name}" == chosen.estate.file
 
 
 @pytest.mark.parametrize("language", ["python", "csharp", "java", "go"])

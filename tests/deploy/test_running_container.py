@@ -11,8 +11,8 @@ from tests.kit.launch import program
 from tests.system.machine import GROUP, VERSION, events, until
 
 PATIENCE_S = 30.0
-SETTINGS = '[delivery]\nhandshake = "off"\n'
-SETTINGS_OF_TOPIC = {"location": "local"}
+KEY = "MDEyMzQ1Njc4OWFiY2RlZg=="
+ESTATE = "topics: [{{name: orders, keys: {{key1: {key}}}, subscriptions: [{{name: billing, endpoint: '{url}'}}]}}]"
 
 
 def ask(
@@ -45,7 +45,10 @@ def managed(net: VirtualNetwork, method: str, path: str, body: object = None) ->
 
 
 def test_the_image_runs_as_its_user_on_a_read_only_root() -> None:
-    """In development mode its network manages it, gets events and opens the portal without a login; others do not."""
+    """In development mode its network manages it and opens the portal without a login; others do not.
+
+    A mounted estate file is its set-up, with a key that a client can know beforehand.
+    """
     program("bwrap", "install bubblewrap")
     arrived, seen = threading.Event(), []
 
@@ -56,17 +59,18 @@ def test_the_image_runs_as_its_user_on_a_read_only_root() -> None:
 
     with network() as net, root_file_system("nicegui", "aiohttp") as rootfs:
         hook = LoopbackServer(take, host=net.host)
-        container = RunningImage(rootfs, net, SETTINGS, RECAPITO_DEV="1")
+        own = (rootfs / "etc/recapito/recapito.toml").read_text("utf-8")
+        files = {
+            "recapito.toml": f'{own}[delivery]\nhandshake = "off"\n',
+            "estate.yaml": ESTATE.format(key=KEY, url=hook.url),
+        }
+        container = RunningImage(rootfs, net, files, RECAPITO_DEV="1")
         try:
             assert container.said == "Recapito is ready at http://localhost:8585\n", container.log
             assert "DEVELOPMENT MODE" in container.log and net.container.rpartition(".")[0] in container.log
             assert answers(net, 8585, "/readyz")
-            managed(net, "PUT", f"{GROUP}/topics/orders", SETTINGS_OF_TOPIC)
-            destination = {"endpointType": "WebHook", "properties": {"endpointUrl": hook.url}}
-            subscription = f"{GROUP}/topics/orders/providers/Microsoft.EventGrid/eventSubscriptions/billing"
-            managed(net, "PUT", subscription, {"properties": {"destination": destination}})
-            key = managed(net, "POST", f"{GROUP}/topics/orders/listKeys")["key1"]
-            assert ask(net, 8585, "POST", "/topics/orders/api/events", events("e-1"), aeg_sas_key=key)[0] == 200
+            managed(net, "PUT", f"{GROUP}/topics/more", {"location": "local"})
+            assert ask(net, 8585, "POST", "/topics/orders/api/events", events("e-1"), aeg_sas_key=KEY)[0] == 200
             assert arrived.wait(PATIENCE_S) and seen == ["e-1"]
             assert until(lambda: answers(net, 8586, "/"), 90.0)
             assert b"Recapito" in ask(net, 8586, "GET", "/")[1]

@@ -46,7 +46,7 @@ from recapito.domain.events import cloud_event, custom_event, event_grid, segmen
 from recapito.domain.events.input_mapping import InputMapping, MappedField
 from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.events.segment import Columns as SegmentColumns
-from recapito.domain.events.segment import Publish, Segment, StampedEvent
+from recapito.domain.events.segment import ForwardedColumns, Publish, Segment, StampedEvent
 from recapito.domain.filters.filter import Condition, Filter, Operator
 from recapito.domain.handshake.handshake import ConsentTarget, read_token
 from recapito.domain.handshake.handshake import _token as write_token
@@ -113,6 +113,7 @@ from recapito.stores.sqlite.files.connection import DISPATCH, HISTORY, LOG
 from recapito.stores.sqlite.files.damage import DamageSign
 from recapito.stores.sqlite.sql.rows import DeliveryRecord as ParkedRecord
 from recapito.stores.sqlite.sql.rows import (
+    ForwardedRecord,
     burial_row,
     checksum,
     is_sound,

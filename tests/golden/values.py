@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import json, msgpack
+from msgspec.structs import replace
 
 from tests.golden import imports as it
 
@@ -59,8 +60,8 @@ DESTINATIONS = {
     "service bus queue": it.ServiceBusQueue(resource_id=f"{BUS}/queues/golden"),
     "service bus topic": it.ServiceBusTopic(resource_id=f"{BUS}/topics/golden"),
     "event hub": it.EventHub(resource_id=f"{HUBS}/eventhubs/golden"),
-    "event grid": it.EventGrid(resource_id=f"{GRID}/topics/golden"),
 }
+LATER_DESTINATIONS = {"event grid": it.EventGrid(resource_id=f"{GRID}/topics/golden")}  # not in the data directory
 _OPERANDS: dict[str, tuple[Any, ...]] = {
     "NumberIn": (1, 2.5),
     "NumberNotIn": (3, -4.0),
@@ -183,7 +184,7 @@ def _registry() -> dict[str, Case]:
     return {
         **{
             f"destination: {name}": _json(value, it.Subscription.__annotations__["destination"])
-            for name, value in DESTINATIONS.items()
+            for name, value in (DESTINATIONS | LATER_DESTINATIONS).items()
         },
         **{f"filter: {name}": _json(value) for name, value in FILTERS.items()},
         **{f"attribute: {value.name}": _json(value) for value in ATTRIBUTES},
@@ -278,7 +279,6 @@ LATER_COLUMNS: dict[str, Any] = {
     "origin": "dead:BILLING/2026/9/21/14/a.json",
     "ids": ["1", "2", "3"],
     "traces": {1: TRACE},
-    "passed": ["", "0123456789abcdef"],
 }
 NO_COLUMNS: dict[str, Any] = {
     "domain_topics": [],
@@ -287,13 +287,15 @@ NO_COLUMNS: dict[str, Any] = {
     "origin": "",
     "ids": [],
     "traces": {},
-    "passed": [],
 }
 
 
 def _log() -> dict[str, Case]:
     return {
         "columns": _packed(it.SegmentColumns(**COLUMNS, **LATER_COLUMNS)),
+        "columns of forwarded events": _packed(
+            it.ForwardedColumns(**COLUMNS, **LATER_COLUMNS, passed=["", "0123456789abcdef"])
+        ),
         "columns as they are packed": Case(PUBLISHES, lambda value: it.segment.pack(value)[0], None),
         "columns of a domain as they are packed": Case(IN_DOMAIN, lambda value: it.segment.pack(value)[0], None),
         "columns of a redrive as they are packed": Case(
@@ -323,9 +325,9 @@ TRIED = it.Parked(
         last_result=it.Result.NOT_FOUND,
         last_status=404,
         trace=TRACE,
-        passed="0123456789abcdef",
     ),
 )
+FORWARDED = it.Parked(due_at=NOW, delivery=replace(NEW.delivery, passed="0123456789abcdef"))
 BURIAL = it.Burial(
     identity=it.DeliveryId(position=4, offset=2), write_at=NOW + 5 * it.MINUTE, container="dead", record=b'{"id":"3"}'
 )
@@ -373,8 +375,21 @@ def _ledger() -> dict[str, Case]:
                 trace=TRACE,
             )
         ),
+        "record of a forwarded delivery": _packed(
+            it.ForwardedRecord(
+                published_at=NOW,
+                attempts=0,
+                skipped=0,
+                last_attempt_at=None,
+                last_result=None,
+                last_status=None,
+                body=b'{"id":"1"}',
+                passed="0123456789abcdef",
+            )
+        ),
         "parked, never tried": _parked(NEW),
         "parked, tried": _parked(TRIED),
+        "parked, forwarded": _parked(FORWARDED),
         "parked, its place": Case(TRIED, lambda value: it.row_text(it.parked_row(9, value)[0]).encode(), None),
         "buried": _buried(BURIAL),
         "buried, its place": Case(BURIAL, lambda value: it.row_text(it.burial_row(9, value)[0]).encode(), None),
@@ -569,6 +584,8 @@ CONNECTIONS = {
         endpoints={it.AzureService.FUNCTION: "https://goldenapp.azurewebsites.net"},
         credential=it.FunctionKey(key="gold"),
     ),
+}
+LATER_CONNECTIONS = {  # not in the data directory
     "topic key": it.Connection(
         resource_id=f"{GRID}/topics/golden",
         endpoints={it.AzureService.EVENT_GRID: "https://golden.westeurope-1.eventgrid.azure.net/api/events"},
@@ -590,7 +607,7 @@ def seal() -> it.SecretBox:
 
 def _keys() -> dict[str, Case]:
     return {
-        **{f"connection by {name}": _json(value) for name, value in CONNECTIONS.items()},
+        **{f"connection by {name}": _json(value) for name, value in (CONNECTIONS | LATER_CONNECTIONS).items()},
         "sealed": Case(
             b"content", lambda value: seal().encrypt(value, "name"), lambda sealed: seal().decrypt(sealed, "name")
         ),

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from bench.sizing import Table, put_into
 from recapito.domain.connections.connection import AzureService
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
 from recapito.settings import settings
 from tests.azurite.server import Azurite
-from tests.guides.page import NAMES, block, blocks, check_command, commands
+from tests.guides.page import NAMES, PAGES, block, blocks, check_command, commands
 from tests.kit.launch import free_port
 from tests.system.machine import receiver, server, until
 
@@ -241,3 +242,13 @@ def test_estate_files_as_printed(tmp_path: Path) -> None:
         assert key not in (tmp_path / "copy.yaml").read_text("utf-8")
         again = shell("recapito apply private.yaml", tmp_path, **environment)
         assert again.endswith(" unchanged\n") and "created" not in again
+
+
+def test_sizing_takes_its_tables() -> None:
+    """`python -m bench.sizing --write` finds both tables of the guide and its sentence about the machine."""
+    guide = PAGES["sizing"].read_text("utf-8")
+    tables = [Table("subscriptions | memory", ["7 | 8 MB"]), Table("event | rate", ["9 KB | 10/s"])]
+    written = put_into(guide, "Measured today.", tables)
+    assert [line for line in written.splitlines() if line not in guide.splitlines()] == [
+        *("Measured today.", "| subscriptions | memory |", "| 7 | 8 MB |", "| event | rate |", "| 9 KB | 10/s |"),
+    ]

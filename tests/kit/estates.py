@@ -8,6 +8,7 @@ from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.contracts.registry import Registry
 from recapito.domain.connections.connection import Connection
+from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Topics
 from recapito.intake.resources.validation import DEFAULT_QUOTA, Quota
@@ -30,9 +31,13 @@ def make_estate(
             return await ring.find(resource_id) or await keyring.find(resource_id)
 
         stage, events = make_resources(log, clock, find_connection=find)
-        return Rehearsal(Parts(stage, events, ring, clock, clock), log)
+        return Rehearsal(Parts(stage, events, options(events, ring), ring, clock, clock), log)
 
-    return EstateManager(Parts(topics, subscriptions, keyring, clock, clock), rehearse, journal)
+    def options(subscriptions: Subscriptions, keyring: Keyring) -> SubscriptionOptions:
+        return SubscriptionOptions(subscriptions, clock, keyring.secret_box.encrypt, keyring.secret_box.decrypt)
+
+    own = options(subscriptions, keyring)
+    return EstateManager(Parts(topics, subscriptions, own, keyring, clock, clock), rehearse, journal)
 
 
 def new_estate(clock: Clock, journal: Journal = silent, quota: Quota = DEFAULT_QUOTA) -> EstateManager:

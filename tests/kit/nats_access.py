@@ -69,7 +69,7 @@ class Nkey:
         return f"{signed}.{base64.urlsafe_b64encode(self.pair.sign(signed.encode())).decode().rstrip('=')}"
 
 
-class Operator:
+class NatsOperator:
     """An operator with one account, whose users have files of credentials."""
 
     def __init__(self) -> None:

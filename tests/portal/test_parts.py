@@ -11,9 +11,11 @@ from recapito.portal.api_types import (
     ShownExplanation,
     ShownHold,
     ShownLane,
+    ShownOptions,
     SubscriptionOutcome,
 )
 from recapito.portal.client import Tokens
+from recapito.portal.pages.subscription_facts import settings_facts
 from recapito.portal.panels.explanation import PAGE, choose, tally
 from recapito.portal.panels.retry_chart import ANSWERS, answer_of, sentence, timetable_of
 from recapito.portal.session import COOKIE, Sessions
@@ -143,9 +145,28 @@ def test_the_timetable_opens_with_the_last_answer() -> None:
 def test_states_are_named_by_the_worst() -> None:
     """A subscription on probation is not merely retrying, and one that waits for consent is neither."""
     assert ShownLane().state == ("Healthy", "good")
+    assert ShownLane(failures_in_a_row=2).state == ("Failing", "bad")  # whatever failed was given up
     assert ShownLane(parked=1).state == ("Retrying", "wait")
     assert ShownLane(parked=1, hold=ShownHold(on=True)).state == ("Probation", "bad")
     assert ShownLane(provisioning_state="AwaitingManualAction").state[1] == "wait"
+
+
+def test_options_are_among_the_settings() -> None:
+    """Limits and signatures are shown where they are set, and the secrets are counted."""
+    shown = {
+        "id": "/id",
+        "systemData": {"createdAt": "2026-01-01T00:00:00Z"},
+        "properties": {
+            "eventDeliverySchema": "EventGridSchema",
+            "retryPolicy": {"maxDeliveryAttempts": 1, "eventTimeToLiveInMinutes": 1},
+            "provisioningState": "Succeeded",
+        },
+    }
+    options = ShownOptions(signing_secrets=2, max_requests=4, events_per_second=50)
+    facts = {fact.name: fact.value for fact in settings_facts(shown, options)}
+    assert facts["Limits"] == "4 requests in flight, 50 events per second"
+    assert facts["Signatures"] == "Standard Webhooks, 2 secrets"
+    assert not {"Limits", "Signatures"} & {fact.name for fact in settings_facts(shown, ShownOptions())}
 
 
 def test_timetable_in_a_sentence() -> None:

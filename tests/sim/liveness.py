@@ -21,6 +21,7 @@ from recapito.domain.delivery.delivery import (
     delay_ns,
     skip,
 )
+from recapito.domain.delivery.outcome import answered
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.profiles.profile import Profile
 from recapito.domain.resources.subscription import RetryPolicy
@@ -55,6 +56,7 @@ def check_on_schedule(oracle: Oracle, lane: Watched, owed: Owed, now: int) -> No
     if rules is not None:
         failing = sum(each.event.subject in refusal.subjects for each in lane.books.owed.values())
         at_once = rules.at_once_from_s is not None and refusal.status in HOLDS_AT_ONCE
+        at_once = at_once or rules.blames_endpoint(answered(refusal.status).result)
         if lane.now.batching.event_limit > 1 or failing >= rules.failures or at_once:
             return
     late_s = (now - owed.parked.due_at) / SECOND
@@ -70,7 +72,8 @@ def check_end(oracle: Oracle, lane: Watched, touched: Touched, reason: str) -> N
     policy = lane.now.retry_policy
     if _must_arrive(oracle, lane, owed):
         oracle.fail("L1", f"is given up ({reason}), and would have been accepted", lane=lane.id, owed=owed)
-    if policy.is_default or len(lane.versions) > 1 or reason not in (TTL_EXCEEDED, ATTEMPTS_EXCEEDED):
+    held = policy.is_default or oracle.profile_of(lane.topic).keeps
+    if held or len(lane.versions) > 1 or reason not in (TTL_EXCEEDED, ATTEMPTS_EXCEEDED):
         return
     expires_at = owed.event.sent_at + policy.ttl_ns
     was_due = expires_at if touched.parked is None else touched.parked.due_at

@@ -56,7 +56,7 @@ def week(lanes: list[Watched], seed: int = 0, kills: bool = True, **settings: An
     return script
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_week_without_the_cloud(seed: int) -> None:
     """Nothing is lost and nothing is given up, the cloud gets each id, and few requests while it is away."""
     lanes: list[Watched] = []
@@ -157,7 +157,7 @@ def test_a_limit_that_the_subscription_sets_counts() -> None:
     assert {owed.reason for owed in lanes[0].books.owed.values()} == {"TimeToLiveExceeded"}
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 6])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 6, 13, 18])
 def test_a_random_storm_under_this_profile(seed: int) -> None:
     """The plan of a seed, with all its faults, in which every topic keeps its events."""
     plan = draw_plan(seed)

@@ -156,8 +156,8 @@ class Workload:
 
     async def retry_now(self, id: int) -> None:
         """Ask to try everything that is parked of a subscription."""
-        clock, encrypt = self._oracle.clock, lambda content, name: content
-        await self._ask(lambda: SubscriptionOptions(self._subscriptions, clock, encrypt).retry_now(id))
+        clock, cipher = self._oracle.clock, lambda content, name: content
+        await self._ask(lambda: SubscriptionOptions(self._subscriptions, clock, cipher, cipher).retry_now(id))
 
     async def delete_subscription(self, topic_name: str, name: str) -> None:
         """Delete a subscription."""

@@ -120,7 +120,7 @@ def test_each_operation_and_each_signature(azurite: Azurite, tmp_path: Path) -> 
 
 
 def test_the_event_is_stored_before_the_answer(azurite: Azurite, tmp_path: Path) -> None:
-    """A test that uploads needs no pause: when the client returns, the event is in the log."""
+    """A test that uploads, or deletes in a batch, needs no pause: when the client returns, the event is in the log."""
     with fronted(azurite, tmp_path / "data") as front:
         box = front.container()
         for n in range(5):
@@ -131,8 +131,12 @@ def test_the_event_is_stored_before_the_answer(azurite: Azurite, tmp_path: Path)
             thread.start()
         for thread in parallel:
             thread.join()
-        sequencers = [event["data"]["sequencer"] for event in front.wait_for(box.container_name, 13)]
-    assert len(set(sequencers)) == 13
+        answers = list(box.delete_blobs("b0", "missing", "p1", raise_on_any_failure=False))
+        assert [answer.status_code for answer in answers] == [202, 404, 202]
+        events = front.wait_for(box.container_name, 15)
+    assert len({event["data"]["sequencer"] for event in events}) == len(events) == 15
+    deleted = [event["subject"][-2:] for event in events if event["eventType"].endswith("BlobDeleted")]
+    assert sorted(deleted) == ["b0", "p1"]
 
 
 def test_a_killed_front_leaves_out_no_blob(azurite: Azurite, tmp_path: Path) -> None:

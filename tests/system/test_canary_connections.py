@@ -18,6 +18,7 @@ WORD = "canary"
 KEY = "Y2FuYXJ5LWluLWEta2V5"  # which is base64, and has the word in it
 BUS = "/subscriptions/s-1/resourceGroups/shop/providers/Microsoft.ServiceBus/namespaces/orders1"
 RELAY = "/subscriptions/s-1/resourceGroups/shop/providers/Microsoft.Relay/namespaces/shop-relay"
+GRID = "/subscriptions/s-1/resourceGroups/shop/providers/Microsoft.EventGrid/topics/cloud"
 APP = "/subscriptions/s-1/resourceGroups/shop/providers/Microsoft.Web/sites/shop-app"
 
 
@@ -33,12 +34,13 @@ def connect(service: Server, azurite: Azurite, closed: str) -> list[str]:
                ";UseDevelopmentEmulator=true"}),
         (RELAY, {"connectionString": f"Endpoint=http://{closed}/;SharedAccessKeyName=a;SharedAccessKey={WORD}-key"}),
         (APP, {"hostUrl": f"http://{closed}?code={WORD}-code"}),
+        (GRID, {"connectionString": f"Endpoint=http://{closed};SharedAccessKey={WORD}-topic"}),
     ):  # fmt: skip
         said.append(service.request("PUT", f"/connections{id}", json.dumps(body).encode()))
         said.append(service.request("PUT", f"/connections{id}", json.dumps({"connectionString": f"{WORD};="}).encode()))
         said.append(service.request("POST", f"/connections{id}/check"))
-    assert [status for status, _ in said[::3]] == [201] * 5, said
-    assert [status for status, _ in said[1::3]] == [400] * 5
+    assert [status for status, _ in said[::3]] == [201] * 6, said
+    assert [status for status, _ in said[1::3]] == [400] * 6
     return [body.decode() for _, body in said]
 
 
@@ -51,6 +53,7 @@ def subscribe(service: Server, url: str, container: str) -> list[str]:
         "queue": {"endpointType": "StorageQueue", "properties": {"resourceId": account("signed"), "queueName": "todo"}},
         "bus": {"endpointType": "ServiceBusQueue", "properties": {"resourceId": f"{BUS}/queues/todo"}},
         "relay": {"endpointType": "HybridConnection", "properties": {"resourceId": f"{RELAY}/hybridConnections/todo"}},
+        "grid": {"endpointType": "EventGrid", "properties": {"resourceId": GRID}},
         "app": {"endpointType": "AzureFunction", "properties": {"resourceId": f"{APP}/functions/OnOrder"}},
     }
     blobs = {"endpointType": "StorageBlob", "properties": {"resourceId": ACCOUNT, "blobContainerName": container}}
@@ -78,7 +81,7 @@ def test_no_secret_is_shown(azurite: Azurite, tmp_path: Path) -> None:
         said = connect(service, azurite, closed) + subscribe(service, hook.url, container)
         hook.answer = lambda events: 500
         assert service.publish("e1") == 200
-        names = ("hook", "bus", "relay", "app")
+        names = ("hook", "bus", "relay", "app", "grid")
         assert until(lambda: all(service.counts(name).get("dead_lettered", 0) == 1 for name in names))
         for path in (
             "/connections", "/metrics", "/readyz", "/deadletters", "/openapi.json",
@@ -89,7 +92,7 @@ def test_no_secret_is_shown(azurite: Azurite, tmp_path: Path) -> None:
         journal = service.journal
         assert hook.requests[0][0]["x-key"] == f"{WORD}-header"
     letters = [file.read_text() for file in (tmp_path / "data" / "deadletters").rglob("*.json")]
-    assert len(letters) == 4
+    assert len(letters) == 5
     shown = "\n".join((*said, *journal, *letters)).replace(f"/connections{WORD}-nowhere", "")
     assert WORD not in shown and KEY not in shown
     sealed = [file for file in (tmp_path / "data").iterdir() if file.is_file() and KEY.encode() in file.read_bytes()]

@@ -15,6 +15,7 @@ from recapito.composition.stores import make_keyring
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.domain.connections.connection import Connection
+from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Changes, Topics
 from recapito.observability.journal import Journal
@@ -46,9 +47,14 @@ def make_estate(
             signs_tokens=subscriptions.signs_tokens,
             find_connection=find,
         )
-        return Rehearsal(Parts(stage, events, ring, clock, wall), registry)
+        return Rehearsal(Parts(stage, events, _options(events, ring, clock), ring, clock, wall), registry)
 
-    return EstateManager(Parts(topics, subscriptions, keyring, clock, wall), rehearse, journal)
+    options = _options(subscriptions, keyring, clock)
+    return EstateManager(Parts(topics, subscriptions, options, keyring, clock, wall), rehearse, journal)
+
+
+def _options(subscriptions: Subscriptions, keyring: Keyring, clock: Clock) -> SubscriptionOptions:
+    return SubscriptionOptions(subscriptions, clock, keyring.secret_box.encrypt, keyring.secret_box.decrypt)
 
 
 def make_estate_file(settings: Settings, estate: EstateManager, journal: Journal) -> EstateFile | None:

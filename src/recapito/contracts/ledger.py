@@ -183,6 +183,12 @@ class Ledger(Protocol):
     async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
         """Lanes in the order of their ids, from the first id after `after` on."""
 
+    async def troubled_lanes(self, after: int, limit: int) -> list[LaneRow]:
+        """Lanes with parked deliveries or a hold other than CLEAR, in the order of their ids, after `after`.
+
+        Damaged lanes may be among them. The cost does not grow with the lanes that are well, but for a glance at each.
+        """
+
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         """Make the lane of a new subscription, its cursor at (position, 0), or return the one that exists already."""
 

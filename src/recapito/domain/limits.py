@@ -40,6 +40,7 @@ DELIVERY_ATTRIBUTES = 10
 ATTRIBUTE_NAME_CHARS = 256
 LANE_RATE = (1, 1_000_000)  # events per second that an operator may set
 SIGNING_SECRET_BYTES = (24, 64)  # Standard Webhooks' bounds
+SIGNING_SECRETS = 2  # of a subscription: one, and its former one while receivers change over
 ATTRIBUTE_VALUE_BYTES = 4096
 LABEL_CHARS = 256
 CONTAINER_NAME_CHARS = (3, 63)
@@ -247,6 +248,7 @@ FORWARD_PUBLISH_NS = 10 * SECOND
 FORWARD_READ_NS = 120 * SECOND  # a handshake takes its time
 CLUSTER_VIEW_BYTES = 32 * KB  # of one report of a node to its roles: one datagram
 CLUSTER_MEMBERS = 64  # shown
+PARTITIONS = 64
 
 # Operation.
 LANE_PAGE = (1, 1000)
@@ -319,6 +321,7 @@ FRONT_HEAD_BYTES = 64 * KB
 FRONT_HEADERS = 200
 FRONT_PIECE_BYTES = 256 * KB
 FRONT_SILENCE_NS = 120 * SECOND
+FRONT_BATCH_BYTES = 5 * MB  # Azure takes batches of 4 MB
 
 assert EVENT_BYTES <= PUBLISH_BYTES <= SEGMENT_BYTES
 assert PUBLISH_EVENTS <= SEGMENT_EVENTS

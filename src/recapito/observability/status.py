@@ -4,6 +4,8 @@ Cumulative counters may be late or lost. `unmatched` is a delta: dispatch keeps 
 intake adds it up.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from recapito.clock import Clock
@@ -90,9 +92,14 @@ class DispatchStatus:
         if len(content) > 1:
             self.update(_decode(content))
 
+    @property
+    def stopped_lanes(self) -> Mapping[int, str]:
+        """The lanes that have stopped, and why."""
+        return {} if self.last is None else self.last.stopped
+
     def stopped(self, lane: int) -> str | None:
         """The reason why a lane has stopped; None if it runs."""
-        return None if self.last is None else self.last.stopped.get(lane)
+        return self.stopped_lanes.get(lane)
 
     def refused(self) -> str | None:
         """The subscriptions whose endpoint refuses this server, for a person to look at; None without any."""

@@ -23,6 +23,14 @@ class ShownHold(Shape, frozen=True):
     reason: str = ""
 
 
+class ShownOptions(Shape, frozen=True):
+    """Options of a subscription that Event Grid does not have. Mirrors `options` of a member of `lanes`."""
+
+    signing_secrets: int = 0
+    max_requests: int | None = None
+    events_per_second: int | None = None
+
+
 class ShownLane(Shape, frozen=True):
     """A subscription's state now, with its counts since its creation. Mirrors a member of `lanes`."""
 
@@ -48,8 +56,10 @@ class ShownLane(Shape, frozen=True):
     failed_attempts: dict[str, int] = {}
     answers: int = 0
     took_ms: float = 0
+    failures_in_a_row: int = 0
     next_due_at: str | None = None
     hold: ShownHold | None = None
+    options: ShownOptions = ShownOptions()
     stopped: str | None = None
 
     @property
@@ -80,6 +90,8 @@ class ShownLane(Shape, frozen=True):
             return "Probation", "bad"
         if self.parked:
             return "Retrying", "wait"
+        if self.failures_in_a_row:
+            return "Failing", "bad"
         return "Healthy", "good"
 
 
@@ -133,7 +145,7 @@ class SeriesAnswer(Shape, frozen=True):
     """Attempts counted by time: `GET /deliveries/series`, in `series`."""
 
     value: list[SeriesBucket] = []
-    newest: int = 0
+    newest: int | str = 0
     complete: bool = True
     now: str = ""
 

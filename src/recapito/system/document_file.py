@@ -15,6 +15,8 @@ from recapito.errors import SettingsError
 
 def load_document(path: Path, environment: Mapping[str, str]) -> ParsedDocument:
     """The document of a file, its secrets filled in; a template has none. SettingsError if it is wrong."""
+    if path.suffix == ".bicep":
+        raise SettingsError(f"{path}: Bicep is not read as it is; make a template of it: bicep build {path}")
     try:
         with path.open("rb") as file:
             text = file.read(limits.ESTATE_BYTES + 1).decode("utf-8-sig")

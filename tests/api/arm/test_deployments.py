@@ -134,3 +134,54 @@ def test_refused() -> None:
         assert (await world.call("PUT", f"{elsewhere}/first?{VERSION}", body())).status == 404
 
     run(test)
+
+
+ORDERS, STORE = f"{GRID}/topics/orders", f"{GROUP}/providers/Microsoft.Storage/storageAccounts/store"
+SUB = "eventSubscriptions"
+FORMS = {
+    f"{ORDERS}/{SUB}/mine": [
+        {"type": f"Microsoft.EventGrid/topics/{SUB}", "name": "orders/mine"},
+        {"type": f"Microsoft.EventGrid/topics/providers/{SUB}", "name": "orders/Microsoft.EventGrid/mine"},
+        {"type": f"Microsoft.EventGrid/{SUB}", "name": "mine", "scope": ORDERS},
+        {"type": f"Microsoft.EventGrid/{SUB}", "name": "mine", "scope": "Microsoft.EventGrid/topics/orders"},
+    ],
+    f"{GRID}/domains/many/topics/one/{SUB}/mine": [
+        {"type": f"Microsoft.EventGrid/domains/topics/{SUB}", "name": "many/one/mine"},
+        {"type": f"Microsoft.EventGrid/{SUB}", "name": "mine", "scope": f"{GRID}/domains/many/topics/one"},
+    ],
+    f"{STORE}/providers/Microsoft.EventGrid/{SUB}/mine": [
+        {"type": f"Microsoft.Storage/storageAccounts/providers/{SUB}", "name": "store/Microsoft.EventGrid/mine"},
+        {"type": f"Microsoft.EventGrid/{SUB}", "name": "mine", "scope": STORE},
+    ],
+}
+
+
+def test_every_form_of_a_subscription_is_the_put_of_it() -> None:
+    """Templates name the topic in several ways; each makes what a PUT of the subscription makes."""
+    wanted = {
+        "destination": {"endpointType": "WebHook", "properties": {"endpointUrl": "https://example.com/"}},
+        "filter": {"isSubjectCaseSensitive": False, "subjectBeginsWith": "a"},
+        "labels": ["red"],
+    }
+
+    async def made(world: World, id: str, form: dict[str, Any] | None) -> Any:
+        await world.arm("PUT", ORDERS, {"location": "local"})
+        await world.arm("PUT", f"{GRID}/domains/many", {"location": "local"})
+        await world.arm("PUT", STORE, {"location": "local", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}})
+        if form is None:
+            answer = await world.arm("PUT", id, {"properties": wanted})
+        else:
+            template = {"resources": [{**form, "apiVersion": "2022-06-15", "properties": wanted}]}
+            answer = await world.call("PUT", f"{PLACE}/d?{VERSION}", body(template, {}))
+        assert answer.status == 201, answer.body
+        return (await world.arm("GET", id)).json
+
+    for id, forms in FORMS.items():
+        seen: list[Any] = []
+        for form in (None, *forms):
+
+            async def test(world: World, form: Any = form, id: str = id, seen: list[Any] = seen) -> None:
+                seen.append(await made(world, id, form))
+
+            run(test)
+        assert all(one == seen[0] for one in seen), id

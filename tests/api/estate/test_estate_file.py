@@ -90,7 +90,9 @@ def test_a_refused_file_is_shown(tmp_path: Path) -> None:
         it.path.write_text("topics:\n  - second\n  - name: third\n    inputSchem: x\n", "utf-8")
         await it.tick()
         assert await it.topics() == ["first"]
-        problem = f"{it.path}:4: topics[1].inputSchem: 'inputSchem' is not a known property."
+        problem = (
+            f"{it.path}:4: topics[1].inputSchem: 'inputSchem' is not a known property. Did you mean 'inputSchema'?"
+        )
         assert it.file.problem == problem
         assert it.told[-1] == ("estate.refused", {"reason": problem})
         it.path.unlink()

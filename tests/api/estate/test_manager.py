@@ -6,6 +6,8 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from recapito.api.estate.expansion import Expander
 from recapito.api.estate.export import as_estate, as_template, walk_all
@@ -13,11 +15,14 @@ from recapito.api.estate.manager import EstateManager, Report
 from recapito.api.estate.schema import estate_schema
 from recapito.domain.estate.document import read_document, write_document
 from recapito.domain.estate.estate import NO_SUBSCRIPTION, fill_in, is_template
+from recapito.domain.filters.filter import TAKE_NONE
+from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.domain.resources.topic import TopicKind
 from recapito.domain.templates.evaluator import Surroundings
 from recapito.domain.templates.faults import DocumentFault
-from tests.intake.doubles import StillClock
-from tests.kit.estates import new_estate
+from recapito.stores.memory import MemoryLog
+from tests.intake.doubles import StillClock, make_resources
+from tests.kit.estates import make_estate, new_estate
 
 URL = "http://here"
 PLACE = Surroundings(NO_SUBSCRIPTION, "shop", "local")
@@ -26,7 +31,9 @@ STORE = f"{SHOP}/Microsoft.Storage/storageAccounts/store"
 KEY = "MDEyMzQ1Njc4OWFiY2RlZg=="
 BUS = f"{SHOP}/Microsoft.ServiceBus/namespaces/bus"
 HOOK = "properties: {destination: {endpointType: WebHook, properties: {endpointUrl: 'http://x'}}}"
+NEWER, OLDER = f"whsec_{'bmV3' * 11}", f"whsec_{'b2xk' * 11}"
 QUEUE = f"destination: {{endpointType: StorageQueue, properties: {{resourceId: {STORE}, queueName: waiting}}}}"
+OPTIONS = "topics: [{name: fine, subscriptions: [{name: sub, endpoint: 'http://x', options:"
 
 WHOLE = f"""
 resourceGroup: shop
@@ -38,7 +45,7 @@ storageAccounts:
     kind: StorageV2
     sku: {{name: Standard_LRS}}
     subscriptions:
-      - {{name: of-account, endpoint: 'https://example.com/a'}}
+      - {{name: of-account, endpoint: 'https://example.com/a', options: {{maxRequests: 1}}}}
   - name: store
     location: local
     kind: BlobStorage
@@ -83,6 +90,10 @@ topics:
             - {{operatorType: NumberInRange, key: data.n, values: [[1.0, 2.0]]}}
             - {{operatorType: BoolEquals, key: data.b, value: true}}
             - {{operatorType: IsNotNull, key: data.c}}
+        options:
+          maxRequests: 4
+          eventsPerSecond: 50
+          signingSecrets: [{NEWER}, {OLDER}]
         labels: [red, green]
         expirationTimeUtc: '2030-01-01T00:00:00.0000000Z'
         eventDeliverySchema: CloudEventSchemaV1_0
@@ -210,6 +221,58 @@ def test_changes_are_found() -> None:
     asyncio.run(run())
 
 
+async def subscription(estate: EstateManager, topic: str = "fine", name: str = "sub") -> Subscription:
+    found = await estate.parts.topics.find(topic)
+    assert found is not None
+    return await estate.parts.subscriptions.get(found, name)
+
+
+def test_options() -> None:
+    """Options of the file are the whole of them; a file without options, as a template, leaves those of the server."""
+
+    async def run() -> None:
+        estate = new_estate(StillClock())
+        both = f"{OPTIONS} {{maxRequests: 4, signingSecrets: [{NEWER}]}}}}]}}]"
+        await apply(estate, both)
+        made = await subscription(estate)
+        assert await steps(estate, both) == []
+        assert await steps(estate, f"{OPTIONS} null}}]}}]") == []
+        rotated = f"{OPTIONS} {{eventsPerSecond: 9, signingSecrets: [{OLDER}, {NEWER}]}}}}]}}]"
+        names = "options.signingSecrets options.maxRequests options.eventsPerSecond"
+        assert await steps(estate, rotated) == [f"update subscription fine/sub {names}"]
+        await apply(estate, rotated)
+        assert await steps(estate, rotated) == []
+        changed = await subscription(estate)
+        assert changed.id == made.id and (changed.options.max_requests, len(changed.options.signing)) == (0, 2)
+        await estate.parts.options.retry_now(made.id)
+        await apply(estate, f"{OPTIONS} {{}}}}]}}]")
+        options = (await subscription(estate)).options
+        assert (options.signing, options.events_per_second) == ((), 0) and options.retry_asked_at
+
+    asyncio.run(run())
+
+
+def test_no_event_before_its_signature() -> None:
+    """A new subscription takes no event before its secrets are stored; a failure in between is mended by the next run.
+
+    The log matches a segment by the filter in force at its position, so the order of the two records decides.
+    """
+
+    async def run() -> None:
+        log, clock, text = MemoryLog(), StillClock(), f"{OPTIONS} {{signingSecrets: [{NEWER}]}}}}]}}]"
+        estate = make_estate(log, *make_resources(log, clock), clock)
+        await apply(estate, text)
+        first, second = (await subscription(estate)).filters
+        assert first.filter == TAKE_NONE and second.position == first.position + 1
+
+        half = replace(await subscription(estate), filters=(FilterSince(0, TAKE_NONE),), own_options=UNSET)
+        await log.put_subscription(half)
+        assert await steps(estate, text) == ["update subscription fine/sub filter options.signingSecrets"]
+        assert not (await apply(estate, text)).failed and await steps(estate, text) == []
+
+    asyncio.run(run())
+
+
 def test_prune() -> None:
     """Without --prune nothing is deleted; with it, everything goes that the file neither names nor needs."""
 
@@ -238,11 +301,13 @@ def test_secrets_stay_inside() -> None:
         await apply(estate, WHOLE)
         document = await exported(estate, secrets=False)
         text = write_document(document)
-        for secret in ("hush", "code=secret", "SharedAccessKey=", KEY):
+        for secret in ("hush", "code=secret", "SharedAccessKey=", KEY, NEWER, OLDER):
             assert secret not in text
         values = {
             "ORDERS_EVERYTHING_URL": "https://example.com/hook?code=secret",
             "ORDERS_EVERYTHING_X_SECRET": "hush",
+            "ORDERS_EVERYTHING_SIGNING_SECRET": NEWER,
+            "ORDERS_EVERYTHING_FORMER_SIGNING_SECRET": OLDER,
             "BUS_CONNECTION": read_document(WHOLE).data["connections"][0]["connectionString"],
         }
         asked: list[str] = []
@@ -276,6 +341,7 @@ def test_templates() -> None:
         assert not (await second.apply(resources)).failed
         one, two = await exported(first, secrets=False), await exported(second, secrets=False)
         del one["resourceGroups"], two["resourceGroups"]
+        del one["topics"][0]["subscriptions"][0]["options"], one["storageAccounts"][0]["subscriptions"][0]["options"]
         assert one == two
 
     asyncio.run(run())
@@ -285,7 +351,13 @@ def test_templates() -> None:
     ("text", "said", "target"),
     [
         ("topics: [{name: fine}, {name: x}]", "must be 3 to 50", "topics[1].name"),
-        ("topics: [fine, {name: typo, inputSchem: x}]", "'inputSchem' is not a known", "topics[1].inputSchem"),
+        ("topics: [fine, {name: typo, inputSchem: x}]", "Did you mean 'inputSchema'?", "topics[1].inputSchem"),
+        ("topics: [{name: fine, subscription: []}]", "Did you mean 'subscriptions'?", "topics[0].subscription"),
+        ("topics: [{name: fine, subscriptions: [{name: sub, endpont: x}]}]", "Did you mean 'endpoint'?",
+         "topics[0].subscriptions[0].endpont"),
+        ("topics: [{name: fine, subscriptions: [{name: sub, filter: {advancedFilter: []}}]}]",
+         "Did you mean 'advancedFilters'?", "topics[0].subscriptions[0].filter.advancedFilter"),
+        ("topics: [{name: fine, keys: {key1: {evn: KEY}}}]", "{env: NAME} or {file: PATH}", "topics[0].keys.key1"),
         ("topics: [fine, {name: typo, inputSchema: Nothing}]", "must be one of", "topics[1].inputSchema"),
         ("topics: [{name: fine, subscriptions: [{name: sub, endpoint: 'ftp://x'}]}]", "URL",
          "topics[0].subscriptions[0].destination.properties.endpointUrl"),
@@ -295,7 +367,9 @@ def test_templates() -> None:
         ("topics: [{name: fine, keys: {key3: x}}]", "may have key1 and key2", "topics[0].keys"),
         (f"systemTopics: [{{name: sys, source: {STORE}, keys: {{key1: {KEY}}}}}]", "no keys", "systemTopics[0].keys"),
         ("topics: [{name: fine, tags: {recapito-profile: '1999'}}]", "1999", "topics[0].tags.recapito-profile"),
-        ("resources: [{type: Microsoft.Web/sites, name: x}]", "'Microsoft.Web/sites' is not a type",
+        ("resources: [{type: Microsoft.Web/sites, name: x}]", "'Microsoft.Web/sites' is not a type that is served",
+         "resources[0].type"),
+        ("resources: [{type: Microsoft.EventGrid/topic, name: x}]", "Did you mean 'Microsoft.EventGrid/topics'?",
          "resources[0].type"),
         ("resources: [{type: Microsoft.EventGrid/eventSubscriptions, name: sub}]", "no events of that scope",
          "resources[0].scope"),
@@ -305,6 +379,16 @@ def test_templates() -> None:
          "connections[0].connection"),
         (f"topics: [{{name: fine, subscriptions: [{{name: sub, {QUEUE}}}]}}]", "There is no connection",
          "topics[0].subscriptions[0].destination.properties.resourceId"),
+        (f"{OPTIONS} {{maxRequest: 4}}}}]}}]", "not a known", "topics[0].subscriptions[0].options.maxRequest"),
+        (f"{OPTIONS} {{maxRequests: 65}}}}]}}]", "1 and 64", "topics[0].subscriptions[0].options.maxRequests"),
+        (f"{OPTIONS} {{eventsPerSecond: 0}}}}]}}]", "between", "topics[0].subscriptions[0].options.eventsPerSecond"),
+        (f"{OPTIONS} {{signingSecrets: [{NEWER}, hush]}}}}]}}]", "'whsec_' and",
+         "topics[0].subscriptions[0].options.signingSecrets[1]"),
+        (f"{OPTIONS} {{signingSecrets: [a, b, c]}}}}]}}]", "the one in use, and its former",
+         "topics[0].subscriptions[0].options.signingSecrets"),
+        (f"connections: [{{resourceId: {STORE}, azurite: true}}]\ntopics: [{{name: fine, subscriptions: [{{name: sub,"
+         f" options: {{signingSecrets: [{NEWER}]}}, {QUEUE}}}]}}]", "Only requests to a webhook are signed",
+         "topics[0].subscriptions[0].options.signingSecrets"),
     ],
 )  # fmt: skip
 def test_refused_whole(text: str, said: str, target: str) -> None:

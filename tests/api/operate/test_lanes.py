@@ -1,11 +1,11 @@
 """The state of subscriptions, and the counts of topics, over HTTP."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from recapito.contracts.ledger import AttemptTotals
+from recapito.contracts.ledger import AttemptTotals, LaneRow
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
@@ -14,10 +14,11 @@ from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.observability.status import DispatchStatus, Gauge, Status
-from recapito.stores.memory import MemoryLog
-from tests.api.client import GROUP, NESTED, World, event, run, webhook
+from recapito.stores.memory import MemoryLedger, MemoryLog
+from tests.api.client import GROUP, NESTED, TOPIC, World, event, run, webhook
 from tests.api.known import Known, bearer
 from tests.api.operate.settling import settle
+from tests.stores.values import new_subscription, settlement
 
 
 async def lanes(world: World, query: str = "") -> Any:
@@ -122,9 +123,81 @@ def test_lanes_are_chosen() -> None:
         assert await lanes(world, "?subscription=Billing") == ["billing", "billing"]
         assert await lanes(world, "?subscription=billing&topic=others") == ["billing"]
         assert await lanes(world, "?search=PPI") == ["shipping"]
-        assert await lanes(world, "?failing=true") == ["shipping", "audit"]
+        assert await lanes(world, "?failing=true") == ["billing", "shipping", "audit"]
+        assert await lanes(world, "?failing=true&topic=others") == []
+        assert await lanes(world, f"?resourceId={other.upper()}") == ["billing"]
+        assert await lanes(world, f"?resourceId={NESTED}/gone") == await lanes(world, f"?resourceId={TOPIC}") == []
 
     run(test)
+
+
+class CountingLog(MemoryLog):
+    """Counts the subscriptions and topics that are read."""
+
+    read = 0
+
+    async def topic_by_id(self, id: int) -> Topic | None:
+        self.read += 1
+        return await super().topic_by_id(id)
+
+    async def subscription(self, topic: int, name: str, domain_topic: str | None = None) -> Subscription | None:
+        self.read += 1
+        return await super().subscription(topic, name, domain_topic)
+
+    async def subscription_by_id(self, id: int) -> Subscription | None:
+        self.read += 1
+        return await super().subscription_by_id(id)
+
+    async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
+        found = await super().subscriptions(topic, after, limit)
+        self.read += len(found)
+        return found
+
+
+class CountingLedger(MemoryLedger):
+    """Counts the lanes that are read."""
+
+    read = 0
+
+    async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
+        found = await super().some_lanes(ids)
+        self.read += len(found)
+        return found
+
+    async def troubled_lanes(self, after: int, limit: int) -> list[LaneRow]:
+        found = await super().troubled_lanes(after, limit)
+        self.read += len(found)
+        return found
+
+
+def test_a_page_costs_its_own_rows() -> None:
+    """Each query of the portal reads the rows that it shows and one more, however many subscriptions there are."""
+
+    async def test(world: World) -> None:
+        topic = await world.topic()
+        for n in range(2_000):
+            made = await log.put_subscription(new_subscription(topic.id, f"sub-{n}"))
+            await ledger.open_lane(made.id, topic.id, log.id, made.created_position)
+        for id in (5, 900, 1_800):
+            row = await ledger.lane(id)
+            assert row is not None
+            await ledger.settle([settlement(row, hold=Hold(10, 5, 5 * SECOND, Result.BUSY))])
+        for query, shown in {
+            "?limit=10&after=1500": 10,
+            "?topic=orders&limit=25": 25,
+            "?topic=orders&limit=25&after=1990": 10,
+            "?failing=true&limit=2": 2,
+            "?failing=true&limit=10": 3,
+            "?topic=orders&subscription=sub-1999": 1,
+            f"?resourceId={NESTED}/sub-1999": 1,
+        }.items():
+            log.read = ledger.read = 0
+            assert len(await lanes(world, query)) == shown, query
+            assert log.read <= shown + 3, query
+            assert ledger.read <= 2 * (shown + 1), query
+
+    log, ledger = CountingLog(), CountingLedger()
+    run(test, log=log, ledger=ledger)
 
 
 def test_lanes_come_in_pages() -> None:
@@ -144,37 +217,6 @@ def test_lanes_come_in_pages() -> None:
         assert found == names and after is None
 
     run(test)
-
-
-class CountingLog(MemoryLog):
-    """Counts how many subscriptions and topics were read."""
-
-    read = 0
-
-    async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
-        found = await super().subscriptions(topic, after, limit)
-        self.read += len(found)
-        return found
-
-    async def topic_by_id(self, id: int) -> Topic | None:
-        self.read += 1
-        return await super().topic_by_id(id)
-
-
-def test_a_page_costs_the_same_however_many_there_are() -> None:
-    """Of thousands of subscriptions a page reads a thousand, and of their topics only those that it shows."""
-    log = CountingLog()
-
-    async def test(world: World) -> None:
-        topic = await world.topic()
-        made = await world.subscription()
-        for n in range(2500):
-            await log.put_subscription(replace(made, id=0, version=0, topic=topic.id, name=f"sub-{n}"))
-        log.read = 0
-        assert len(await lanes(world, "?limit=10&after=1500")) == 10
-        assert log.read == 1000 + 1
-
-    run(test, log=log)
 
 
 def test_subscriptions_of_a_domain_have_their_topic() -> None:
@@ -282,6 +324,9 @@ def test_counts_come_in_pages_and_by_name() -> None:
         assert names == ["orders", "orders", "others"] and rest["next"] is None
         named = (await world.call("GET", "/counts?topic=orders")).json["value"]
         assert [one["topicKind"] for one in named] == ["custom", "domain"]
+        several = (await world.call("GET", "/counts?topic=others,nowhere,orders")).json["value"]
+        assert [one["topic"] for one in several] == ["others", "orders", "orders"]
+        assert (await world.call("GET", f"/counts?topic={',' * 5000}")).error["target"] == "topic"
         assert (await world.call("GET", "/counts?limit=0")).error["target"] == "limit"
 
     run(test)

@@ -73,9 +73,10 @@ def test_lines() -> None:
     ("text", "said", "line"),
     [
         ("a: 1\nb: [1,\n", "is not YAML", "line 3"),
-        ("a: 1\nb: 2\na: 3", "the key 'a' is there twice", "line 3"),
+        ("a: 1\nb: 2\na: 3", "The key 'a' is there twice", "line 3"),
         ("? [1]\n: 2", "a key that is no text", "line 1"),
-        ("a:\n\t- 1", "is not YAML", "line 2"),
+        ("a:\n\t- 1", "indented by a tab", "line 2"),
+        ("a: 1\n---\nb: 2", "expected a single document in the stream, but found another", "line 2"),
         ("a: &x [*x]", "nested more than", "line 1"),
         ("", "is empty", ""),
         ("a: \x07", "is not YAML", None),

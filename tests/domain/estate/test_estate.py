@@ -83,6 +83,7 @@ def test_templates_are_told_apart() -> None:
     [
         ("[]", "has sections", ""),
         ("topicz: []", "Did you mean 'topics'?", "topicz"),
+        ("subscriptions: []", "inside of its topic", "subscriptions"),
         ("topics: {a: 1}", "must be a list", "topics"),
         ("topics: [[1]]", "must have a name", "topics[0]"),
         ("topics: [{nam: a}]", "is required", "topics[0].name"),

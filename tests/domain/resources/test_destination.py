@@ -45,7 +45,7 @@ def test_names_are_told_apart() -> None:
 def test_only_a_webhook_needs_no_connection() -> None:
     """A destination that is named by a resource id is reached by a connection, and the other way round."""
     for struct, kind in DESTINATION_KINDS.items():
-        assert (kind.resource is None) == (kind.service is None) == (struct is WebHook)
+        assert (not kind.resources) == (kind.service is None) == (struct is WebHook)
 
 
 def test_a_destination_finds_its_row() -> None:

@@ -101,7 +101,7 @@ def test_unique_strings() -> None:
         ("[createArray(1)[3]]", "has 1 items, so there is none at 3"),
         ("[createObject('name', 1).nam]", "no member 'nam'. Did you mean 'name'?"),
         ("[copyIndex()]", "outside of its copy"),
-        ("[parameters('x')]", "There is no parameter 'x'. There is none."),
+        ("[parameters('x')]", "There is no parameter 'x'. The template has none."),
         ("[resourceId('topics', 'x')]", "needs a type"),
         ("[resourceId('Microsoft.EventGrid/topics')]", "has 1 parts"),
         ("[reference('nothing')]", "no resource of the template"),

@@ -15,7 +15,7 @@ from recapito.errors import SettingsError
 from recapito.stores.jetstream.client import JetStreamOptions, NatsClient, open_client
 from recapito.stores.jetstream.link import Link
 from recapito.stores.jetstream.streams import connect, create
-from tests.kit.nats_access import Authority, Nkey, Operator
+from tests.kit.nats_access import Authority, NatsOperator, Nkey
 from tests.kit.nats_cluster import NatsCluster, running, single
 
 pytestmark = pytest.mark.xdist_group("nats")
@@ -200,7 +200,7 @@ def test_revoked_credentials_are_reported_and_restored_ones_taken(secured: Secur
 
 def test_credentials_that_expire_are_replaced_in_their_file(tmp_path: Path) -> None:
     """An operator's server ends the connection of a user whose time is over; new credentials are read from the file."""
-    operator, creds = Operator(), tmp_path / "user.creds"
+    operator, creds = NatsOperator(), tmp_path / "user.creds"
     operator.write_creds(creds, lives_s=2)
 
     async def story(port: int) -> None:
@@ -255,10 +255,13 @@ def _pose_as_old(listener: socket.socket) -> None:
 
 def test_streams_that_an_operator_has_changed(nats: NatsCluster) -> None:
     """One replica, or sealed against writes: refused with the name of the stream and the remedy."""
-    streams = nats.new_streams()
+    options = nats.options("edited")
+    create(options, "id", MB, MB)
+    streams = connect(options)
     nats.change(streams.log, num_replicas=1)
     nats.change(streams.lanes, sealed=True)
+    streams.close()
     with pytest.raises(SettingsError) as refusal:
-        connect(nats.options(streams.log.name.removesuffix("_LOG_0")))
-    assert f"{streams.log.name} has 1 replica: edit it to have 3" in str(refusal.value)
-    assert f"{streams.lanes.name} is sealed, which cannot be undone: restore a backup" in str(refusal.value)
+        connect(options)
+    assert "edited_LOG_0 has 1 replica: edit it to have 3" in str(refusal.value)
+    assert "edited_LANES_0 is sealed, which cannot be undone: restore a backup" in str(refusal.value)

@@ -4,14 +4,16 @@ import asyncio
 import socket
 import ssl
 from asyncio import StreamReader, StreamWriter
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
 from recapito.api.blob_front.head import MessageHead, WrongHead, read_answer, read_request
-from recapito.api.blob_front.passing import pass_body, take_head
+from recapito.api.blob_front.passing import collect_body, pass_body, take_head
 from recapito.api.blob_front.storage_service import StorageService
 from recapito.domain import limits
-from recapito.domain.storage.blob_change import read_change
+from recapito.domain.storage.blob_batch import is_batch, read_batch, read_results
+from recapito.domain.storage.blob_change import BlobChange, read_change
 from recapito.errors import Busy, RecordDamaged, StoreFailed
 from recapito.intake.storage.blob_reporter import UNSETTLED, BlobReporter
 from recapito.intake.storage.change_notes import ChangeNote
@@ -91,23 +93,65 @@ class BlobFront:
     async def _exchange(self, request: MessageHead, client: _Peer, service: _Peer) -> bool:
         """Pass one request and its answer on; returns whether both connections can be used again."""
         method, target, _ = request.start
+        if is_batch(method, target):
+            return await self._exchange_batch(request, client, service)
         change = read_change(method, target, request.headers)
-        note = None
-        if change is not None:
-            try:
-                note = await self.reporter.begin(change, "https" if self._tls else "http")
-            except Busy as error:
-                await _refuse(client.writer, 503, "ServerBusy", error.message, error.retry_after_s)
-                return False
-            except (OSError, StoreFailed, RecordDamaged) as error:
-                await _refuse(client.writer, 503, "ServerBusy", f"No event could be made of this now: {error}.", 5)
-                return False
+        notes = await self._begin({"": change} if change is not None else {}, client)
+        if notes is None:
+            return False
+        note = notes.get("")
         try:
             return await self._converse(request, note, client, service)
         except (*_NEEDS_DOUBT, asyncio.CancelledError):
             if note is not None:
                 self.reporter.doubtful(note)
             raise
+
+    async def _begin(self, changes: dict[str, BlobChange], client: _Peer) -> dict[str, ChangeNote] | None:
+        """The notes of changes that a subscription wants; None if the client was refused, and nothing is noted."""
+        notes: dict[str, ChangeNote] = {}
+        try:
+            for id, change in changes.items():
+                note = await self.reporter.begin(change, "https" if self._tls else "http")
+                if note is not None:
+                    notes[id] = note
+        except (Busy, OSError, StoreFailed, RecordDamaged) as error:
+            for note in notes.values():
+                self.reporter.not_made(note)
+            message = error.message if isinstance(error, Busy) else f"No event could be made of this now: {error}."
+            retry_after_s = error.retry_after_s if isinstance(error, Busy) else 5
+            await _refuse(client.writer, 503, "ServerBusy", message, retry_after_s)
+            return None
+        return notes
+
+    async def _exchange_batch(self, request: MessageHead, client: _Peer, service: _Peer) -> bool:
+        """Pass a batch and its answer on, each as a whole: both are small, and have the changes in their bodies."""
+        if "expect" in request.headers:
+            client.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        sent = await collect_body(request, client.reader)
+        notes = await self._begin(read_batch(request.headers, sent.content(request.length is None)), client)
+        if notes is None:
+            return False
+        open_notes = dict(notes)
+        try:
+            service.writer.write(request.raw + bytes(sent.raw))
+            await service.writer.drain()
+            answer = await _batch_answer(service)
+            got = await collect_body(answer, service.reader)
+            results = read_results(answer.headers, got.content(answer.length is None and not answer.until_close))
+            for id, note in notes.items():
+                result = results.get(id)
+                if result is not None or answer.status >= 400:
+                    del open_notes[id]
+                    status, headers = (answer.status, answer.headers) if result is None else result
+                    if not await self._report(note, status, headers, client):
+                        return False
+        finally:
+            for note in open_notes.values():
+                self.reporter.doubtful(note)
+        client.writer.write(answer.raw + bytes(got.raw))
+        await client.writer.drain()
+        return request.persistent and answer.persistent
 
     async def _converse(self, request: MessageHead, note: ChangeNote | None, client: _Peer, service: _Peer) -> bool:
         """The request to the service while its answers come back: an early answer ends an upload."""
@@ -120,7 +164,7 @@ class BlobFront:
                     self.reporter.doubtful(note)
                 await _refuse(client.writer, 502, "BadGateway", f"The Azurite at {self._service.url} hung up.")
                 return False
-            if note is not None and not await self._report(note, answer, client):
+            if note is not None and not await self._report(note, answer.status, answer.headers, client):
                 return False
             client.writer.write(answer.raw)
             await pass_body(answer, service.reader, client.writer)
@@ -152,19 +196,28 @@ class BlobFront:
             client.writer.write(answer.raw)
             await client.writer.drain()
 
-    async def _report(self, note: ChangeNote, answer: MessageHead, client: _Peer) -> bool:
+    async def _report(self, note: ChangeNote, status: int, headers: Mapping[str, str], client: _Peer) -> bool:
         """Whether the client may get the answer: the event of a change that was made is stored."""
-        if not note.change.succeeded(answer.status, answer.headers):
+        if not note.change.succeeded(status, headers):
             self.reporter.not_made(note)
             return True
         try:
-            await self.reporter.made(note, answer.headers)
+            await self.reporter.made(note, headers)
         except UNSETTLED as error:
             self._journal("blob.not_settled", why=str(error))
             message = "The blob was changed, and its event cannot be stored yet; it follows."
             await _refuse(client.writer, 503, "ServerBusy", message, 5)
             return False
         return True
+
+
+async def _batch_answer(service: _Peer) -> MessageHead:
+    """The head of the answer to a batch, after any interim ones. ConnectionError if the service hung up."""
+    while (raw := await take_head(service.reader)) is not None:
+        answer = read_answer(raw, "POST")
+        if answer.status >= 200:
+            return answer
+    raise ConnectionError("the storage service hung up")
 
 
 async def _refuse(writer: StreamWriter, status: int, code: str, message: str, retry_after_s: int = 0) -> None:

@@ -1,7 +1,8 @@
 """Bytes from one connection to another, in pieces: whole heads, and bodies of any size."""
 
 import asyncio
-from asyncio import StreamReader, StreamWriter
+from asyncio import StreamReader
+from typing import Protocol
 
 from recapito.api.blob_front.head import END, MessageHead, WrongHead
 from recapito.domain import limits
@@ -23,7 +24,47 @@ async def take_head(reader: StreamReader) -> bytes | None:
         raise WrongHead(f"a head of more than {limits.FRONT_HEAD_BYTES} bytes") from None
 
 
-async def pass_body(head: MessageHead, source: StreamReader, target: StreamWriter) -> None:
+class BodyTarget(Protocol):
+    """Takes the pieces of a body."""
+
+    def write(self, data: bytes, /) -> None: ...
+
+    async def drain(self) -> None: ...
+
+
+class KeptBody:
+    """Keeps a body, as it came and without its chunks. WrongHead if it is larger than a batch may be."""
+
+    def __init__(self) -> None:
+        self.raw = bytearray()
+
+    def write(self, data: bytes, /) -> None:
+        self.raw += data
+        if len(self.raw) > limits.FRONT_BATCH_BYTES:
+            raise WrongHead(f"a batch of more than {limits.FRONT_BATCH_BYTES} bytes")
+
+    async def drain(self) -> None:
+        return
+
+    def content(self, chunked: bool) -> bytes:
+        """The body without the sizes of its chunks, which were read when it passed."""
+        if not chunked:
+            return bytes(self.raw)
+        content, place = b"", 0
+        while size := int(self.raw[place : (end := self.raw.index(b"\r\n", place))].partition(b";")[0], 16):
+            content += self.raw[end + 2 : end + 2 + size]
+            place = end + size + 4
+        return content
+
+
+async def collect_body(head: MessageHead, source: StreamReader) -> KeptBody:
+    """Keep the body behind a head. ConnectionError if it ends early."""
+    kept = KeptBody()
+    await pass_body(head, source, kept)
+    return kept
+
+
+async def pass_body(head: MessageHead, source: StreamReader, target: BodyTarget) -> None:
     """Pass the body behind a head on. ConnectionError if it ends early."""
     if head.until_close:
         while piece := await _some(source, limits.FRONT_PIECE_BYTES):
@@ -34,7 +75,7 @@ async def pass_body(head: MessageHead, source: StreamReader, target: StreamWrite
         await _pass_chunks(source, target)
 
 
-async def _pass_exactly(length: int, source: StreamReader, target: StreamWriter) -> None:
+async def _pass_exactly(length: int, source: StreamReader, target: BodyTarget) -> None:
     while length:
         piece = await _some(source, min(length, limits.FRONT_PIECE_BYTES))
         if not piece:
@@ -43,7 +84,7 @@ async def _pass_exactly(length: int, source: StreamReader, target: StreamWriter)
         await _send(target, piece)
 
 
-async def _pass_chunks(source: StreamReader, target: StreamWriter) -> None:
+async def _pass_chunks(source: StreamReader, target: BodyTarget) -> None:
     """Chunks with their sizes, up to the empty one, and the trailer behind it."""
     while True:
         line = await _line(source)
@@ -73,7 +114,7 @@ async def _some(source: StreamReader, most: int) -> bytes:
         return await source.read(most)
 
 
-async def _send(target: StreamWriter, piece: bytes) -> None:
+async def _send(target: BodyTarget, piece: bytes) -> None:
     target.write(piece)
     async with asyncio.timeout(PATIENCE_S):
         await target.drain()

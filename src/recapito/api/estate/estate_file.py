@@ -27,6 +27,7 @@ from recapito.system.document_file import load_document, locate
 LOOK_NS = SECOND
 _MARKS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-"}
 _SAID_STEPS = 20
+_SILENT_S = 2.0  # in which most files are applied
 
 
 class FileState(NamedTuple):
@@ -80,8 +81,14 @@ class EstateFile:
 
     async def until_applied(self) -> None:
         """Return when the file was applied once, or has taken too long, as with an endpoint that does not answer."""
+        patience_s = limits.ESTATE_PATIENCE_NS / SECOND
         with suppress(TimeoutError):
-            async with asyncio.timeout(limits.ESTATE_PATIENCE_NS / SECOND):
+            async with asyncio.timeout(_SILENT_S):
+                await self._applied.wait()
+                return
+        self._say(f"{self._path} is being applied; an endpoint does not answer. Ready in {patience_s:.0f} s at most.")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s - _SILENT_S):
                 await self._applied.wait()
 
     def reload(self) -> None:

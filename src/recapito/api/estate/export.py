@@ -16,6 +16,7 @@ from recapito.api.wire.topic import show_topic
 from recapito.connections.keyring import ListedConnection
 from recapito.domain import limits
 from recapito.domain.connections.form import SECRET_FORMS, form_of
+from recapito.domain.delivery.signature import show_secret
 from recapito.domain.estate.estate import NO_SUBSCRIPTION
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.resources.destination import WebHook
@@ -118,7 +119,7 @@ async def _walk_topic(parts: Parts, topic: Topic, public_url: str) -> AsyncItera
             domain_topic=subscription.domain_topic,
             account=account,
         )
-        yield Exported(address, _show_subscription(topic, subscription))
+        yield Exported(address, _show_subscription(parts, topic, subscription))
 
 
 async def _connection(parts: Parts, listed: ListedConnection) -> Exported:
@@ -150,7 +151,7 @@ def _show_topic(topic: Topic, public_url: str) -> dict[str, Any]:
     return filled
 
 
-def _show_subscription(topic: Topic, stored: Subscription) -> dict[str, Any]:
+def _show_subscription(parts: Parts, topic: Topic, stored: Subscription) -> dict[str, Any]:
     subscription = stored.proposed or stored
     shown = show_subscription(subscription, "", "", "", "")["properties"]
     name = f"{topic.name} {subscription.name}"
@@ -163,7 +164,22 @@ def _show_subscription(topic: Topic, stored: Subscription) -> dict[str, Any]:
     properties["filter"] = _unusual(shown["filter"], _FILTER_DEFAULTS)
     if subscription.delivery_schema is delivery_schema(None, topic):
         del properties["eventDeliverySchema"]
-    return {"properties": _filled(properties)}
+    options: dict[str, Any] = _filled({"options": _show_options(parts, stored, name)})
+    return {"properties": _filled(properties), **options}
+
+
+def _show_options(parts: Parts, subscription: Subscription, name: str) -> dict[str, Any]:
+    options = subscription.options
+    try:
+        secrets = [show_secret(key) for key in parts.options.open(subscription).secrets]
+    except SettingsError:
+        secrets = [""] * len(options.signing)
+    names = (f"{name} signing secret", f"{name} former signing secret")
+    return {
+        "maxRequests": options.max_requests or None,
+        "eventsPerSecond": options.events_per_second or None,
+        "signingSecrets": [Secret(*pair) for pair in zip(names, secrets, strict=False)],
+    }
 
 
 def _show_destination(subscription: Subscription, shown: dict[str, Any], name: str) -> dict[str, Any]:
@@ -249,7 +265,8 @@ def _add_to_account(document: dict[str, Any], address: ResourceAddress, body: di
     """A subscription on a storage account itself stands with its account."""
     name = address.account.rpartition("/")[2]
     account = next(item for item in document["storageAccounts"] if item["name"] == name)
-    account.setdefault("subscriptions", []).append(_shorten({"name": address.name, **body["properties"]}))
+    options = {name: value for name, value in body.items() if name != "properties"}
+    account.setdefault("subscriptions", []).append(_shorten({"name": address.name, **options, **body["properties"]}))
 
 
 def _shorten(item: dict[str, Any]) -> dict[str, Any]:
@@ -262,7 +279,7 @@ def _shorten(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_template(resources: Sequence[Exported], azure_subscription: str, group: str) -> dict[str, Any]:
-    """An ARM template of the resources of one group; secrets are its parameters, and it has no keys."""
+    """An ARM template of the resources of one group; secrets are its parameters, and it has no keys and no options."""
     parameters: dict[str, Any] = {}
 
     def parameter(secret: Secret) -> str:
@@ -280,7 +297,7 @@ def as_template(resources: Sequence[Exported], azure_subscription: str, group: s
         names = [part for part in (address.topic, address.domain_topic, address.name) if part]
         if address.account:
             names = [address.name]
-        rest = {name: value for name, value in body.items() if name != "keys"}
+        rest = {name: value for name, value in body.items() if name not in ("keys", "options")}
         parent = _parent(address)
         entry: dict[str, Any] = {
             "type": address.type,

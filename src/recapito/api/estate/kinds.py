@@ -15,8 +15,10 @@ from msgspec.structs import replace
 from recapito.api.arm.groups import read_group
 from recapito.api.arm.storage_accounts import read_account
 from recapito.api.estate.address import ResourceAddress, Stage, address_of
+from recapito.api.estate.schema import names_of
 from recapito.api.operate.connections import ConnectionBody
-from recapito.api.wire.decode import decode, full_target, invalid
+from recapito.api.wire.decode import UNKNOWN, decode, did_you_mean, full_target, invalid
+from recapito.api.wire.options import read_options
 from recapito.api.wire.subscription import read_subscription
 from recapito.api.wire.topic import read_topic
 from recapito.clock import Clock
@@ -27,17 +29,20 @@ from recapito.domain.events.input_mapping import InputMapping
 from recapito.domain.handshake.consent import shown
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.domain.resources.topic_type import STORAGE
 from recapito.domain.templates.faults import DocumentFault
 from recapito.domain.templates.template import Declared
-from recapito.errors import CallerError, NotFound
+from recapito.errors import CallerError, NotFound, SettingsError
 from recapito.intake.resources.drafts import Keys, SubscriptionDraft, TopicDraft
 from recapito.intake.resources.not_found import parent_missing
 from recapito.intake.resources.storage_accounts import StorageAccount
+from recapito.intake.resources.subscription_options import OpenOptions, SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Topics, is_at
 from recapito.intake.resources.validation import DEFAULT_LOCATION, build_subscription
 
 _TYPE = re.compile(r"/providers/([^/]+(?:/[^/]+)?)", re.IGNORECASE)
+_SERVED = (*(f"Microsoft.EventGrid/{kind}" for kind in (*TopicKind, "eventSubscriptions")), STORAGE.resource_type)
 _TOPIC_FIELDS = (
     *("azure_subscription", "resource_group", "location", "tags", "input_schema", "mapping", "local_auth"),
     *("public_access", "ip_rules", "domain", "source", "kept"),
@@ -54,6 +59,7 @@ class Parts(NamedTuple):
 
     topics: Topics
     subscriptions: Subscriptions
+    options: SubscriptionOptions
     keyring: Keyring
     clock: Clock
     wall: Clock
@@ -64,6 +70,13 @@ class TopicWish(NamedTuple):
 
     draft: TopicDraft
     keys: Keys
+
+
+class SubscriptionWish(NamedTuple):
+    """A subscription with the options that it shall have; None leaves them as they are."""
+
+    draft: SubscriptionDraft
+    options: OpenOptions | None
 
 
 class Wish(NamedTuple):
@@ -86,6 +99,8 @@ def blamed_on(declared: Declared) -> Iterator[None]:
         if declared.flat:
             within = within.removeprefix("properties.")
         message = error.message.replace("'properties.", "'") if declared.flat else error.message
+        if declared.flat and message.endswith(UNKNOWN) and "." not in within:
+            message += did_you_mean(within, names_of(declared.path))
         place = f"{declared.path}.{within}" if within else declared.path
         raise DocumentFault(message, place, error.code) from None
 
@@ -97,8 +112,10 @@ def read_wish(declared: Declared) -> Wish:
         if address is None and "/eventsubscriptions/" in declared.id.lower():
             raise invalid("This server has no events of that scope, so it cannot have subscriptions.", "scope")
         if address is None:
-            type = _TYPE.search(declared.id)
-            raise invalid(f"'{type[1] if type else declared.id}' is not a type that is served here.", "type")
+            found = _TYPE.search(declared.id)
+            type = found[1] if found else declared.id
+            near = [one for one in _SERVED if one.partition("/")[0].lower() == type.partition("/")[0].lower()]
+            raise invalid(f"'{type}' is not a type that is served here.{did_you_mean(type, near)}", "type")
         return Wish(address, _read(address, dict(declared.body)), declared)
 
 
@@ -134,7 +151,10 @@ def _read(address: ResourceAddress, body: dict[str, Any]) -> Any:
         case Stage.DOMAIN_TOPIC:
             return None
         case Stage.SUBSCRIPTION:
-            return read_subscription(_json({"properties": body.get("properties")}), address.name, address.domain_topic)
+            options = body.get("options")
+            inner = _json({"properties": body.get("properties")})
+            draft = read_subscription(inner, address.name, address.domain_topic)
+            return SubscriptionWish(draft, None if options is None else read_options(options))
 
 
 def _read_keys(given: Any) -> Keys:
@@ -144,7 +164,10 @@ def _read_keys(given: Any) -> Keys:
         raise invalid("'keys' may have key1 and key2.", "keys")
     for name, key in given.items():
         least, most = limits.PUBLISH_KEY_CHARS
-        if not isinstance(key, str) or not least <= len(key) <= most or not _is_base64(key):
+        if not isinstance(key, str):
+            message = f"'keys.{name}' must be a text, or where it is: {{env: NAME}} or {{file: PATH}}."
+            raise invalid(message, f"keys.{name}")
+        if not least <= len(key) <= most or not _is_base64(key):
             message = f"'keys.{name}' must be {least} to {most} characters in base64, as from: openssl rand -base64 32"
             raise invalid(message, f"keys.{name}")
     return Keys(given.get("key1"), given.get("key2"))
@@ -213,8 +236,9 @@ class Kinds:
                 await topics.put_domain_topic(await self._existing(address), address.name)
             case Stage.SUBSCRIPTION:
                 topic = await self._existing(address)
+                options = None if draft.options is None else self.parts.options.change_to(draft.options)
                 try:
-                    await self.parts.subscriptions.put(topic, draft)
+                    await self.parts.subscriptions.put(topic, draft.draft, options=options)
                 except CallerError:
                     await topics.tidy_system_topic(topic)
                     raise
@@ -264,14 +288,25 @@ class Kinds:
             raise parent_missing(address.type, address.id.rpartition("/")[0].rpartition("/")[0])
         return topic
 
-    def _subscription_changes(self, topic: Topic, subscription: Subscription, draft: SubscriptionDraft) -> list[str]:
+    def _subscription_changes(self, topic: Topic, subscription: Subscription, wish: SubscriptionWish) -> list[str]:
         now = self.parts.clock.now()
-        wanted = build_subscription(topic, self.parts.topics.profile_of(topic), subscription, draft, now)
+        wanted = build_subscription(topic, self.parts.topics.profile_of(topic), subscription, wish.draft, now)
         changed = _differing(shown(subscription), wanted, _SUBSCRIPTION_FIELDS)
+        changed += self._option_changes(subscription, wish.options)
         waiting = subscription.handshake
         if not changed and waiting is not None and waiting.until <= now:
             return ["consent"]  # its endpoint did not consent in time, so it is asked once more
         return changed
+
+    def _option_changes(self, subscription: Subscription, wanted: OpenOptions | None) -> list[str]:
+        if wanted is None:
+            return []
+        try:
+            stored = self.parts.options.open(subscription)
+        except SettingsError:  # a secret cannot be decrypted, and is replaced
+            return ["options"]
+        names = ("signingSecrets", "maxRequests", "eventsPerSecond")
+        return [f"options.{name}" for name, old, new in zip(names, stored, wanted, strict=True) if old != new]
 
 
 def _topic_changes(topic: Topic, wish: TopicWish) -> list[str]:

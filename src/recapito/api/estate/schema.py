@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from recapito.api.operate.connections import ConnectionBody
+from recapito.api.wire.options import OptionsBody
 from recapito.api.wire.subscription import SubscriptionProperties
 from recapito.api.wire.topic import BODIES
+from recapito.domain import limits
 from recapito.domain.resources.destination import DESTINATION_KINDS
 from recapito.domain.resources.topic import TopicKind
 
@@ -27,17 +29,18 @@ _TITLES = {
 
 def estate_schema() -> dict[str, Any]:
     """The schema, in draft 2020-12."""
-    types = [SubscriptionProperties, ConnectionBody, *BODIES.values()]
+    types = [SubscriptionProperties, OptionsBody, ConnectionBody, *BODIES.values()]
     _, parts = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     named = {kind: parts[body.__name__] for kind, body in BODIES.items()}
     inner = {kind: parts[_properties_of(named[kind])] for kind in TopicKind}
     defs = {name: part for name, part in parts.items() if name not in {body.__name__ for body in BODIES.values()}}
     defs["Secret"] = _secret()
     defs["Subscription"] = _subscription(parts["SubscriptionProperties"])
+    defs["Options"] = _options(parts["OptionsBody"])
     defs["Connection"] = _connection(parts["ConnectionBody"])
     for kind in TopicKind:
         defs[kind.value] = _topic(kind, named[kind], inner[kind])
-    del defs["SubscriptionProperties"], defs["ConnectionBody"]
+    del defs["SubscriptionProperties"], defs["OptionsBody"], defs["ConnectionBody"]
     text = {"type": "string"}
     place = {"azureSubscription": text, "resourceGroup": text}
     account = _item({**place, "location": text, "tags": _tags(), "kind": text, "sku": {"type": "object"}})
@@ -63,6 +66,13 @@ def estate_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "$defs": defs,
     }
+
+
+def names_of(path: str) -> list[str]:
+    """The keys of a resource at a path such as `topics[0].subscriptions[1]`."""
+    section = path.rpartition(".")[2].partition("[")[0]
+    part = estate_schema()["$defs"]["Subscription" if section == "subscriptions" else section]
+    return list(part["properties"])
 
 
 def _properties_of(body: dict[str, Any]) -> str:
@@ -97,7 +107,18 @@ def _subscription(part: dict[str, Any]) -> dict[str, Any]:
         "properties": {"endpointType": {"enum": kinds}, "properties": {"type": "object"}},
         "required": ["endpointType"],
     }
+    item["properties"]["options"] = {"$ref": "#/$defs/Options"}
     return item
+
+
+def _options(part: dict[str, Any]) -> dict[str, Any]:
+    members = _known(part) | {"signingSecrets": _list(_SECRET) | {"maxItems": limits.SIGNING_SECRETS}}
+    return {
+        "type": "object",
+        "description": "Options that Event Grid does not have. Without them, those of the server stay.",
+        "properties": members,
+        "additionalProperties": False,
+    }
 
 
 def _connection(part: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from recapito.api.docs.documented_route import DocumentedRoute, read_instant
 from recapito.api.operate.lanes import PATH, show_options
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, check_range, decode, invalid
+from recapito.api.wire.options import check_limits
 from recapito.domain import limits
 from recapito.domain.resources.subscription import Subscription
 from recapito.intake.publish.replayer import ReplayStart
@@ -71,10 +72,7 @@ class LaneOptions:
     async def _limit(self, request: Request) -> Response:
         await admit(request)
         wanted = decode(await self._body(request), LimitsBody)
-        if wanted.max_requests is not None:
-            check_range(wanted.max_requests, (1, limits.WINDOW_REQUESTS), "maxRequests")
-        if wanted.events_per_second is not None:
-            check_range(wanted.events_per_second, limits.LANE_RATE, "eventsPerSecond")
+        check_limits(wanted.max_requests, wanted.events_per_second)
         return _answer(await self._options.limit(_id(request), wanted.max_requests, wanted.events_per_second))
 
     async def _retry(self, request: Request) -> Response:

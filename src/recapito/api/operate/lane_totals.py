@@ -13,6 +13,7 @@ from starlette.responses import Response
 from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
 from recapito.api.docs.documented_route import DocumentedRoute
+from recapito.api.operate.lanes import is_failing
 from recapito.api.services import Services
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.ledger import LaneRow
@@ -25,7 +26,7 @@ REST = 10  # times as long as the last sums took, before new ones are made
 
 
 class LaneSums(msgspec.Struct, rename="camel"):
-    """`failing` counts subscriptions that are held, wait for a retry or have stopped.
+    """`failing` counts subscriptions that have stopped or fail (`is_failing`).
 
     `backlog` is the pending deliveries and the unread events of lanes that lag, before their filters.
     """
@@ -87,7 +88,7 @@ class LaneTotals:
 def _add(totals: LaneSums, lane: LaneRow, stopped: bool) -> None:
     counts = lane.counts
     totals.subscriptions += 1
-    totals.failing += stopped or lane.hold.on or bool(counts.parked)
+    totals.failing += stopped or is_failing(lane)
     totals.matched += counts.matched
     totals.delivered += counts.delivered
     totals.failed += sum(lane.attempts.failed.values())

@@ -1,11 +1,13 @@
 """The current state of subscriptions, a page at a time: their counts, waiting deliveries, and the reason of a hold.
 
-Everything is read from the lanes' own rows; the cost of a page does not grow with the number of subscriptions, unless
-a search has to pass many of them to find few.
+Everything is read from the lanes' own rows. A page reads the rows that it shows, and one more; only a search by a part
+of the name passes many subscriptions to find few.
 """
 
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
+from typing import TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,6 +16,7 @@ from recapito.api.arm.routing import answer
 from recapito.api.arm.scope import ScopeStyle, SubscriptionScope
 from recapito.api.auth.management import admit
 from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_query
+from recapito.api.estate.address import Stage, address_of
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, check_length, check_range, invalid
 from recapito.contracts.ledger import AttemptTotals, LaneCounts, LaneRow
@@ -27,25 +30,23 @@ from recapito.domain.resources.destination import Destination, WebHook
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import RecordDamaged
+from recapito.intake.resources.topics import is_at
 
 PATH = "/lanes"
 KINDS = {TopicKind.CUSTOM: "custom", TopicKind.DOMAIN: "domain", TopicKind.SYSTEM: "system"}
 WALKED = 1000  # subscriptions read in one page
 
+T = TypeVar("T")
+
 
 class _WantedLanes(Body):
     topic: str | None = None
     subscription: str | None = None
+    resource_id: str | None = None
     search: str | None = None
     failing: bool = False
     after: str = ""
     limit: int = limits.LANE_PAGE_DEFAULT
-
-    def takes(self, name: str) -> bool:
-        """Whether the query takes a subscription of this name."""
-        if self.subscription is not None and name.lower() != self.subscription.lower():
-            return False
-        return self.search is None or self.search.lower() in name.lower()
 
 
 class LaneRoutes:
@@ -83,47 +84,106 @@ class LaneRoutes:
     async def _walk(
         self, wanted: _WantedLanes, after: int
     ) -> AsyncIterator[tuple[Topic, Subscription, LaneRow | None]]:
-        registry = self._services.registry
         topics = await self._named(wanted.topic)
         if wanted.topic is not None and not topics:
             return
-        only = next(iter(topics)) if len(topics) == 1 else None
-        while page := await registry.subscriptions(only, after, WALKED):
-            after = page[-1].id
-            chosen = [
-                subscription
-                for subscription in page
-                if subscription.deleted_position is None and wanted.takes(subscription.name)
+        async for page in self._pages(wanted, topics, after):
+            chosen = [subscription for subscription in page if _takes(wanted, topics, subscription)]
+            for start in range(0, len(chosen), wanted.limit + 1):
+                some = chosen[start : start + wanted.limit + 1]
+                rows = await self._services.ledger.some_lanes([subscription.id for subscription in some])
+                lanes = {lane.id: lane for lane in rows}
+                for subscription in some:
+                    lane = lanes.get(subscription.id)
+                    if wanted.failing and not self._fails(subscription.id, lane):
+                        continue
+                    topic = topics.get(subscription.topic)
+                    if topic is None:
+                        topic = await _sound(self._services.registry.topic_by_id(subscription.topic))
+                    if topic is not None:
+                        topics[topic.id] = topic
+                        yield topic, subscription, lane
+
+    def _fails(self, id: int, lane: LaneRow | None) -> bool:
+        """Whether something is wrong with a lane."""
+        return self._services.dispatch.stopped(id) is not None or (lane is not None and is_failing(lane))
+
+    async def _pages(
+        self, wanted: _WantedLanes, topics: Mapping[int, Topic], after: int
+    ) -> AsyncIterator[list[Subscription]]:
+        """The subscriptions among which the wanted ones are, in the order of their ids, from the first after `after`.
+
+        No more are read than a page shows, as far as the query allows.
+        """
+        registry, only = self._services.registry, next(iter(topics)) if len(topics) == 1 else None
+        if wanted.resource_id is not None:
+            yield await self._addressed(wanted.resource_id, after)
+        elif wanted.failing:
+            async for page in self._troubled(wanted.limit + 1, after):
+                yield page
+        elif wanted.subscription is not None and only is not None and topics[only].kind is not TopicKind.DOMAIN:
+            found = await _sound(registry.subscription(only, wanted.subscription))
+            yield [found] if found is not None and found.id > after else []
+        else:
+            size = WALKED if wanted.search or wanted.subscription else wanted.limit + 1
+            while page := await registry.subscriptions(only, after, size):
+                after = page[-1].id
+                yield page
+
+    async def _addressed(self, id: str, after: int) -> list[Subscription]:
+        """The subscription of this resource id, if it is there."""
+        registry, address = self._services.registry, address_of(id)
+        if address is None or address.stage is not Stage.SUBSCRIPTION or address.account:
+            return []
+        topic = await registry.topic(address.topic, address.kind)
+        if topic is None or not is_at(topic, address.azure_subscription, address.group):
+            return []
+        found = await _sound(registry.subscription(topic.id, address.name, address.domain_topic))
+        return [found] if found is not None and found.id > after else []
+
+    async def _troubled(self, size: int, after: int) -> AsyncIterator[list[Subscription]]:
+        """The subscriptions whose lanes may fail."""
+        ended = False
+        while not ended:
+            lanes = await self._services.ledger.troubled_lanes(after, size)
+            ended = len(lanes) < size
+            last = math.inf if ended else lanes[-1].id
+            stopped = {id for id in self._services.dispatch.stopped_lanes if after < id <= last}
+            found = [
+                await _sound(self._services.registry.subscription_by_id(id))
+                for id in sorted(stopped | {lane.id for lane in lanes})
             ]
-            if wanted.topic is not None:
-                chosen = [subscription for subscription in chosen if subscription.topic in topics]
-            lanes = {
-                lane.id: lane
-                for lane in await self._services.ledger.some_lanes([subscription.id for subscription in chosen])
-            }
-            for subscription in chosen:
-                lane = lanes.get(subscription.id)
-                stopped = self._services.dispatch.stopped(subscription.id) is not None
-                if wanted.failing and not stopped and (lane is None or not (lane.hold.on or lane.counts.parked)):
-                    continue
-                if subscription.topic not in topics:
-                    topics[subscription.topic] = await self._sound_topic(subscription.topic)
-                topic = topics[subscription.topic]
-                if topic is not None:
-                    yield topic, subscription, lane
+            after = lanes[-1].id if lanes else after
+            yield [subscription for subscription in found if subscription is not None]
 
-    async def _sound_topic(self, id: int) -> Topic | None:
-        """A topic by its id; None also if its record is damaged: its subscriptions are left out."""
-        with suppress(RecordDamaged):
-            return await self._services.registry.topic_by_id(id)
-        return None
-
-    async def _named(self, name: str | None) -> dict[int, Topic | None]:
+    async def _named(self, name: str | None) -> dict[int, Topic]:
         """The topics of a name, of every kind; each kind has names of its own."""
         if name is None:
             return {}
         topics = [await self._services.registry.topic(name, kind) for kind in TopicKind]
         return {topic.id: topic for topic in topics if topic is not None}
+
+
+async def _sound(record: Awaitable[T | None]) -> T | None:
+    """A topic or a subscription; None also if its record is damaged, which `recapito damaged list` has."""
+    with suppress(RecordDamaged):
+        return await record
+    return None
+
+
+def is_failing(lane: LaneRow) -> bool:
+    """Whether a lane is held, waits for a retry, or failed since its last success and gave up what it had."""
+    return lane.hold.on or lane.hold.failures > 0 or lane.counts.parked > 0
+
+
+def _takes(wanted: _WantedLanes, topics: Mapping[int, Topic], subscription: Subscription) -> bool:
+    """Whether a query for subscriptions of these topics takes one."""
+    name = subscription.name.lower()
+    if subscription.deleted_position is not None or (wanted.topic is not None and subscription.topic not in topics):
+        return False
+    if wanted.subscription is not None and name != wanted.subscription.lower():
+        return False
+    return wanted.search is None or wanted.search.lower() in name
 
 
 def _read(request: Request) -> tuple[_WantedLanes, int]:

@@ -17,6 +17,8 @@ PATH = "/counts"
 
 
 class _WantedCounts(Body):
+    """`topic` is the name of a topic, or several with commas between them."""
+
     topic: str | None = None
     after: str = ""
     limit: int = limits.COUNT_PAGE_DEFAULT
@@ -48,7 +50,9 @@ class TopicCounts:
         registry = self._services.registry
         if wanted.topic is None:
             return await registry.topics(wanted.after, wanted.limit)
-        topics = [await registry.topic(wanted.topic, kind) for kind in TopicKind]
+        names = wanted.topic.split(",")
+        check_range(len(names), (1, limits.COUNT_PAGE_DEFAULT), "topic")
+        topics = [await registry.topic(name, kind) for name in names for kind in TopicKind]
         return [topic for topic in topics if topic is not None]
 
     def _show(self, topic: Topic, subscriptions: int) -> Shown:

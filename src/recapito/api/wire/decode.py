@@ -4,7 +4,8 @@ Names of properties compare without case, as ARM's do.
 """
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -41,6 +42,8 @@ _PLACE = re.compile(r" - at `\$\.?([^`]*)`$")
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`", re.DOTALL)
 _NAME_CHARS = 100
 
+UNKNOWN = "is not a known property."
+
 
 class Body(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
     """A JSON object of a management request; a field that Event Grid does not know is refused."""
@@ -68,7 +71,7 @@ def _parse(body: bytes, type: type[T]) -> object:
         try:
             return msgspec.json.decode(body, type=type)
         except msgspec.ValidationError as error:
-            raise _explain(str(error), "") from None
+            raise _explain(str(error), "", type) from None
 
 
 def convert(value: object, type: type[T], within: str = "") -> T:
@@ -76,7 +79,7 @@ def convert(value: object, type: type[T], within: str = "") -> T:
     try:
         return msgspec.convert(_respell(value, _info(cast(Hashable, type))), type)
     except msgspec.ValidationError as error:
-        raise _explain(str(error), within) from None
+        raise _explain(str(error), within, type) from None
 
 
 @cache
@@ -101,16 +104,38 @@ def _respell(value: object, info: inspect.Type) -> object:
     return value
 
 
-def _explain(error: str, within: str) -> InvalidInput:
+def _explain(error: str, within: str, type: type[Any]) -> InvalidInput:
     place = _PLACE.search(error)
     message = error[: place.start()] if place else error
     path = ".".join(part for part in (within, place[1] if place else "") if part)
     if field := _FIELD.fullmatch(message):
         target = f"{path}.{shorten(field[2])}" if path else shorten(field[2])
-        fault = "is not a known property" if "unknown" in field[1] else "is required"
-        return invalid(f"'{target}' {fault}.", target)
+        if "unknown" not in field[1]:
+            return invalid(f"'{target}' is required.", target)
+        known = _names_at(_info(cast(Hashable, type)), place[1] if place else "")
+        return invalid(f"'{target}' {UNKNOWN}{did_you_mean(field[2], known)}", target)
     message = message.replace(" | null", "").replace("`", "")
     return invalid(f"'{path or 'the body'}' has the wrong type: {message}.", path or None)
+
+
+def _names_at(info: inspect.Type, path: str) -> list[str]:
+    """The names of the properties of the object at a path."""
+    steps = re.findall(r"[^.\[\]]+|\[", path)
+    for step in ["", *steps]:
+        if isinstance(info, inspect.StructType) and step:
+            info = next((field.type for field in info.fields if field.encode_name == step), inspect.AnyType())
+        elif isinstance(info, inspect.ListType) and step == "[":
+            info = info.item_type
+        if isinstance(info, inspect.UnionType):
+            info = next((one for one in info.types if isinstance(one, inspect.StructType | inspect.ListType)), info)
+    return [field.encode_name for field in info.fields] if isinstance(info, inspect.StructType) else []
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """The end of an error about a wrong name: the known name that is most like it, if one is."""
+    names = {name.lower(): name for name in known}
+    close = get_close_matches(wrong.lower(), list(names), 1)
+    return f" Did you mean '{names[close[0]]}'?" if close else ""
 
 
 def invalid(message: str, target: str | None) -> InvalidInput:

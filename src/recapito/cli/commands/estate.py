@@ -34,7 +34,10 @@ class Format(StrEnum):
 
 
 def _lines(answer: Any) -> Iterator[str]:
+    failed = {failure["id"] for failure in answer["failed"]}
     for step in answer["steps"]:
+        if step["id"] in failed:
+            continue
         changed = f" ({', '.join(step['changed'])})" if step.get("changed") else ""
         yield plain(f"{_MARKS[step['action']]} {step['resource']}{changed}")
     for failure in answer["failed"]:
@@ -51,7 +54,8 @@ def apply(
     prune: Annotated[bool, typer.Option("--prune", help="Delete resources that the file does not describe.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     parameters: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of a template; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Parameter of a template, or @FILE of them; may be repeated."),
     ] = None,
     resource_group: Group = None,
 ) -> Any:
@@ -86,9 +90,12 @@ def apply(
 
 
 def _read_parameters(given: list[str]) -> dict[str, Any]:
-    """Parameters as ARM takes them. A value that is JSON, other than a text, is that value."""
+    """Parameters as ARM takes them, later ones first. A value that is JSON, other than a text, is that value."""
     found: dict[str, Any] = {}
     for text in given:
+        if text.startswith("@"):
+            found |= _read_parameter_file(Path(text.removeprefix("@")))
+            continue
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise typer.BadParameter(f"'{text}' is not like NAME=VALUE", param_hint="--parameters")
@@ -97,6 +104,17 @@ def _read_parameters(given: list[str]) -> dict[str, Any]:
         except (ValueError, RecursionError):
             found[name] = {"value": value}
     return found
+
+
+def _read_parameter_file(path: Path) -> dict[str, Any]:
+    """The parameters of a file as az takes it, with or without the frame around them."""
+    from recapito.system.document_file import load_document
+
+    read = load_document(path, {}).data
+    inner = read.get("parameters", read) if isinstance(read, dict) else None
+    if not isinstance(inner, dict) or not all(isinstance(value, dict) for value in inner.values()):
+        raise typer.BadParameter(f"'{path}' has no parameters like NAME: {{value: ...}}", param_hint="--parameters")
+    return inner
 
 
 def _document_lines(answer: Any) -> Iterator[str]:

@@ -165,8 +165,9 @@ class LogReader:
                 break
             offset = self._last_waiting(entry, subscription, position)
             if offset is not None:
-                self._search = (end, position)
-                return self._take_alone(entry, subscription, (position, offset), terms)
+                pending = self._take_alone(entry, subscription, (position, offset), terms)
+                self._search = (end, floor - 1 if pending is None else position)  # all before an expired one are too
+                return pending
             position -= 1
         self._search = (end, position)  # the cache may lose an entry while the next one is loaded
         return None

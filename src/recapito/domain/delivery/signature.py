@@ -31,7 +31,7 @@ class Signing(NamedTuple):
         return f"<Signing of {self.message_id}>"
 
 
-def parse_secret(text: str) -> bytes:
+def parse_secret(text: str, target: str = "secret") -> bytes:
     """The key in a secret `whsec_…`. InvalidInput if it is not Base64 of 24 to 64 bytes."""
     least, most = limits.SIGNING_SECRET_BYTES
     try:
@@ -39,8 +39,8 @@ def parse_secret(text: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if not text.startswith(PREFIX) or not least <= len(key) <= most:
-        message = f"'secret' must be '{PREFIX}' and the Base64 text of {least} to {most} bytes."
-        raise InvalidInput("InvalidRequest", message, "secret")
+        message = f"'{target}' must be '{PREFIX}' and the Base64 text of {least} to {most} bytes."
+        raise InvalidInput("InvalidRequest", message, target)
     return key
 
 

@@ -55,7 +55,7 @@ def read_document(text: str) -> ParsedDocument:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise DocumentFault(f"Line {line} is not YAML: {error.problem}.", f"line {line}") from None
+        raise DocumentFault(_not_yaml(error, text.splitlines()[line - 1 : line]), f"line {line}") from None
     except (yaml.YAMLError, RecursionError):
         what = "it has characters that are not text, or is nested too deeply"
         raise DocumentFault(f"The file is not YAML: {what}.", "") from None
@@ -64,6 +64,13 @@ def read_document(text: str) -> ParsedDocument:
     reader = _Reader()
     data = reader.read(root, "", 0)
     return ParsedDocument(data, reader.lines)
+
+
+def _not_yaml(error: yaml.MarkedYAMLError, lines: list[str]) -> str:
+    if any("\t" in line[: len(line) - len(line.lstrip())] for line in lines):
+        return "The line is indented by a tab; YAML takes spaces only."
+    problem = f"{error.context}, {error.problem}" if str(error.problem).startswith("but ") else error.problem
+    return f"The line is not YAML: {problem}."
 
 
 class _Reader:
@@ -77,7 +84,7 @@ class _Reader:
         if self._nodes > limits.ESTATE_NODES:
             raise DocumentFault(f"The file has more than {limits.ESTATE_NODES} values.", f"line {line}")
         if depth > limits.ESTATE_DEPTH:
-            raise DocumentFault(f"Line {line} is nested more than {limits.ESTATE_DEPTH} deep.", f"line {line}")
+            raise DocumentFault(f"The line is nested more than {limits.ESTATE_DEPTH} deep.", f"line {line}")
         self.lines.setdefault(path, line)
         if isinstance(node, yaml.ScalarNode):
             return _scalar(node)
@@ -90,10 +97,10 @@ class _Reader:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise DocumentFault(f"Line {line} has a key that is no text.", f"line {line}")
+                raise DocumentFault("The line has a key that is no text.", f"line {line}")
             name = str(key.value)
             if name in data:
-                raise DocumentFault(f"Line {line}: the key '{name}' is there twice.", f"line {line}")
+                raise DocumentFault(f"The key '{name}' is there twice.", f"line {line}")
             self.lines[at(path, name)] = line
             data[name] = self.read(value, at(path, name), depth + 1)
         return data

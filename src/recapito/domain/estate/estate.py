@@ -26,6 +26,12 @@ _PLACE = ("azureSubscription", "resourceGroup")
 _ENVELOPE = ("location", "tags", "identity", "sku", "kind", "keys")
 _CONNECTION_FORMS = ("connectionString", "sasUrl", "hostUrl", "defaultCredential", "azurite", "endpoints")
 
+_ELSEWHERE = {
+    "subscriptions": "Write each subscription inside of its topic, under 'subscriptions'.",
+    "eventSubscriptions": "Write each subscription inside of its topic, under 'subscriptions'.",
+    "parameters": "This is a file of parameters: apply its template, with --parameters @FILE.",
+}
+
 Secrets = Callable[[str, str, str], str]
 """Returns the content of a variable of the environment (`env`) or of a file (`file`), for the key at a path."""
 
@@ -62,6 +68,9 @@ def resources_of(data: Any) -> list[Declared]:
     """The resources that an estate asks for. A name that is there twice is refused."""
     if not isinstance(data, dict):
         raise DocumentFault(f"An estate file has sections: {', '.join(_SECTIONS)}.", "")
+    for name, instead in _ELSEWHERE.items():
+        if name in data:
+            raise DocumentFault(f"'{name}' is not a key here. {instead}", name)
     _check_keys(data, _TOP, "")
     place = _Place(
         _text(data, "azureSubscription", "") or NO_SUBSCRIPTION,
@@ -112,13 +121,14 @@ def _domain_topics(domain: Mapping[str, Any], id: str, path: str) -> Iterator[De
 
 def _subscriptions(topic: Mapping[str, Any], id: str, path: str) -> Iterator[Declared]:
     for item, place in _items(topic, "subscriptions", path):
-        properties = _without(item, "name", "endpoint")
+        properties = _without(item, "name", "endpoint", "options")
         if "endpoint" in item:
             if "destination" in item or "deliveryWithResourceIdentity" in item:
                 raise DocumentFault("'endpoint' and 'destination' exclude each other.", f"{place}.endpoint")
             hook = {"endpointUrl": item["endpoint"]}
             properties["destination"] = {"endpointType": "WebHook", "properties": hook}
-        yield Declared(f"{id}/eventSubscriptions/{_name(item, place)}", {"properties": properties}, place, flat=True)
+        body = {"properties": properties, **({"options": item["options"]} if "options" in item else {})}
+        yield Declared(f"{id}/eventSubscriptions/{_name(item, place)}", body, place, flat=True)
 
 
 def _top(item: Mapping[str, Any], type: str, place: _Place, path: str) -> Declared:

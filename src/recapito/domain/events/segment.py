@@ -6,6 +6,7 @@ the end, the type, the subject and the publish time of each event. Nothing here 
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import partial
 from itertools import accumulate, chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -51,8 +52,7 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
 
     A redriven, resent or replayed segment is for `only` one subscription and comes from `origin`: a file of dead
     letters, a place in the log (`resend_origin`), or the position after "replay:". `traces` has the
-    traceparents of the few traced events. `passed` has a text for each publish, if any was forwarded. The order of the
-    fields is a file format.
+    traceparents of the few traced events. The order of the fields is a file format.
     """
 
     ends: list[int]
@@ -68,6 +68,11 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     origin: str = ""
     ids: Sequence[str] = []
     traces: dict[int, str] = {}
+
+
+class ForwardedColumns(Columns, frozen=True, array_like=True):
+    """The columns of a segment with forwarded events: `passed` has a text for each publish."""
+
     passed: list[str] = []
 
 
@@ -90,7 +95,7 @@ class _IdOnly(msgspec.Struct):
 
 _decode_named = msgspec.json.Decoder(_IdOnly).decode
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Columns).decode
+_decode = msgspec.msgpack.Decoder(ForwardedColumns).decode
 
 
 def id_of(event: bytes) -> str:
@@ -111,7 +116,9 @@ def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple
     domain_topic_of: list[int] = []
     if domain_topic and domain_topic[0]:  # all events of a log are a domain's, or none
         domain_topics, domain_topic_of = numbered(domain_topic)
-    columns = Columns(
+    passed = [publish.passed for publish in publishes]
+    make = partial(ForwardedColumns, passed=passed) if any(passed) else Columns
+    columns = make(
         ends=_ends(bodies),
         types=types,
         type_of=type_of,
@@ -125,7 +132,6 @@ def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple
         origin=origin,
         ids=ids,
         traces=_traces(publishes),
-        passed=[publish.passed for publish in publishes] if any(publish.passed for publish in publishes) else [],
     )
     return _encode(columns), b",".join(bodies)
 

@@ -25,6 +25,11 @@ from recapito.domain.templates.functions import FUNCTIONS
 
 REFERENCE, LIST_KEYS = "reference", "listkeys"
 _IMPURE = ("newguid", "utcnow")
+_UNBUILT = (
+    *("lambda", "map", "filter", "reduce", "sort", "toobject", "groupby", "mapvalues"),
+    *("datetimeadd", "datetimefromepoch", "datetimetoepoch", "datauri", "datauritostring", "pickzones", "providers"),
+    *("managementgroup", "managementgroupresourceid", "parsecidr", "cidrhost", "cidrsubnet", "deployer", "fail"),
+)
 
 
 class Surroundings(NamedTuple):
@@ -172,6 +177,8 @@ class Evaluator:
         known = [*FUNCTIONS, *self._places, "if"]
         if name in _IMPURE:
             return DocumentFault(f"{name}() gives another value each time, so it is not built.", "")
+        if name in _UNBUILT:
+            return DocumentFault(f"The template function {name}() is not built.", "")
         return DocumentFault(f"The template function {name}() is not known. {_hint(name, known)}", "")
 
     def _parameter(self, name: str) -> Any:
@@ -271,7 +278,7 @@ def extension_id(base: str, type: str, names: tuple[str, ...]) -> str:
 
 
 def _hint(name: str, known: list[str]) -> str:
-    return faults.nearest(name, known) if known else "There is none."
+    return faults.nearest(name, known) if known else "The template has none."
 
 
 def _member(of: Any, key: Any) -> Any:

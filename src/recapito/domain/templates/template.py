@@ -248,7 +248,9 @@ class Template:
                 following = needs[id][index]
                 if following in on_way:
                     row = self._by_id[following]
-                    raise DocumentFault(f"'{row.name}' depends on itself, by way of others.", f"{row.path}.dependsOn")
+                    ids = [id for id, _ in way] + [following]
+                    circle = " → ".join(self._by_id[id].name for id in ids[ids.index(following) :])
+                    raise DocumentFault(f"'{row.name}' depends on itself: {circle}.", f"{row.path}.dependsOn")
                 if following not in settled:
                     way.append((following, 0))
                     on_way.add(following)

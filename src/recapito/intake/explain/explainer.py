@@ -50,8 +50,8 @@ FORGOTTEN = "History no longer has its first attempts, which are too long ago (s
 class LaneStates(Protocol):
     """The part of the Ledger that is read here."""
 
-    async def lane(self, id: int) -> LaneRow | None:
-        """The row of a lane; None if it does not exist."""
+    async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
+        """The rows of these lanes that exist."""
 
     async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
         """The parked delivery or waiting dead letter of one delivery."""
@@ -198,15 +198,14 @@ class Explainer:
         now = self._clock.now()
         seen = FilteredEvent(event.type, event.subject, event.body, event.domain_topic)
         explained: list[Explained] = []
-        async for subscription in self._subscriptions(topic.id, event.domain_topic):
+        async for subscription, lane in self._subscriptions(topic.id, event.domain_topic):
             if subscription.deleted_position is None:
                 verdict = _verdict(subscription, None, seen)
                 label = LaneLabel(subscription.id, topic.id, topic.name, subscription.name)
                 state = NOT_MATCHED
                 if verdict.matched:
                     profile = profile_for(subscription.destination, self._profile_of(topic))
-                    hold = _hold_of(await self._ledger.lane(subscription.id))
-                    state = before_publishing(subscription, profile, hold, now)
+                    state = before_publishing(subscription, profile, _hold_of(lane), now)
                 explained.append(Explained(label, verdict, [], state))
         return Explanation(event.id, topic.name, None, LoggedEvent(seen, now), [], explained)
 
@@ -229,15 +228,15 @@ class Explainer:
         by_lane: dict[int, list[KeptAttempt]] = {}
         for entry in found.kept:
             by_lane.setdefault(entry.attempt.label.lane, []).append(entry)
-        async for subscription in self._subscriptions(found.topic, domain_topic):
+        async for subscription, lane in self._subscriptions(found.topic, domain_topic):
             kept = by_lane.pop(subscription.id, [])
             place = _place_for(subscription, events)
             topic_name = topic.name if topic else ""
             label = LaneLabel(subscription.id, found.topic, topic_name, subscription.name)
             profile = profile_for(subscription.destination, self._profile_of(topic))
-            yield await self._explain_one(label, subscription, profile, place, events[place], _tries(id, kept))
-        for lane, kept in by_lane.items():
-            yield _explain_gone(_tries(id, kept), await self._is_damaged(lane))
+            yield await self._explain_one(label, subscription, lane, profile, place, events[place], _tries(id, kept))
+        for gone, kept in by_lane.items():
+            yield _explain_gone(_tries(id, kept), await self._is_damaged(gone))
 
     async def _is_damaged(self, lane: int) -> bool:
         """Whether the subscription of a lane exists, and its record cannot be read."""
@@ -251,6 +250,7 @@ class Explainer:
         self,
         label: LaneLabel,
         subscription: Subscription,
+        lane: LaneRow | None,
         profile: Profile,
         place: DeliveryId,
         event: LoggedEvent | None,
@@ -258,7 +258,8 @@ class Explainer:
     ) -> Explained:
         tries = [attempted for _, attempted, identity in kept if identity == place]
         attempts = _attempts(kept)
-        waiting = await self._ledger.find(subscription.id, place)
+        waits = lane is not None and (lane.counts.pending > 0 or lane.damaged)
+        waiting = await self._ledger.find(subscription.id, place) if waits else None
         verdict = _verdict(subscription, place, None if event is None else event.seen, event)
         if verdict.matched is None and (tries or waiting is not None):
             verdict = FilterVerdict(True, "attempted", "it was matched: history or the ledger has its deliveries")
@@ -266,7 +267,6 @@ class Explainer:
             state = NOT_MATCHED if verdict.matched is False else NOT_KNOWN
             return Explained(label, verdict, attempts, state)
         published_at = None if event is None else event.published_at
-        lane = await self._ledger.lane(subscription.id)
         cursor = None if lane is None else lane.cursor
         now = self._clock.now()
         case = DeliveryFacts(
@@ -278,15 +278,20 @@ class Explainer:
             state = state if record is None else DeliveryState(State.DROPPED, GIVEN_UP.format(record.name))
         return Explained(label, verdict, attempts, state)
 
-    async def _subscriptions(self, topic: int, domain_topic: str) -> AsyncIterator[Subscription]:
-        """The subscriptions of a topic; in a domain, without those of other domain topics."""
+    async def _subscriptions(self, topic: int, domain_topic: str) -> AsyncIterator[tuple[Subscription, LaneRow | None]]:
+        """The subscriptions of a topic with their lanes; in a domain, without those of other domain topics."""
         after = 0
         while page := await self._registry.subscriptions(topic, after, PAGE):
-            for subscription in page:
-                of = subscription.domain_topic
-                if of is None or not domain_topic or of.lower() == domain_topic.lower():
-                    yield subscription
             after = page[-1].id
+            named = [one for one in page if not domain_topic or _is_of(one, domain_topic)]
+            lanes = {lane.id: lane for lane in await self._ledger.some_lanes([one.id for one in named])}
+            for subscription in named:
+                yield subscription, lanes.get(subscription.id)
+
+
+def _is_of(subscription: Subscription, domain_topic: str) -> bool:
+    """Whether a subscription of a domain takes events of one of its topics."""
+    return subscription.domain_topic is None or subscription.domain_topic.lower() == domain_topic.lower()
 
 
 NOT_MATCHED = DeliveryState(State.NOT_MATCHED, "The subscription does not take it.")

@@ -6,6 +6,7 @@ by which its lane learns of it.
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,9 +17,10 @@ from recapito.domain.resources.delivery_options import DeliveryOptions, signing_
 from recapito.domain.resources.destination import WebHook, kind_of
 from recapito.domain.resources.subscription import Subscription
 from recapito.errors import Conflict, InvalidInput, SettingsError
-from recapito.intake.resources.subscriptions import Subscriptions
+from recapito.intake.resources.subscriptions import OptionsChange, Subscriptions
 
-Encrypt = Callable[[bytes, str], bytes]
+Cipher = Callable[[bytes, str], bytes]
+"""Encrypts or decrypts a secret for a name."""
 
 
 class SigningChange(StrEnum):
@@ -33,13 +35,46 @@ class SigningChange(StrEnum):
     OFF = "off"
 
 
-class SubscriptionOptions:
-    """Changes options. `clock` is the service's; `encrypt` encrypts a secret for a name."""
+class OpenOptions(NamedTuple):
+    """The options that an estate file has, their secrets not encrypted, the newest first; 0 is no limit."""
 
-    def __init__(self, subscriptions: Subscriptions, clock: Clock, encrypt: Encrypt) -> None:
+    secrets: tuple[bytes, ...] = ()
+    max_requests: int = 0
+    events_per_second: int = 0
+
+    def __repr__(self) -> str:
+        return "<OpenOptions>"
+
+
+class SubscriptionOptions:
+    """Changes options. `clock` is the service's."""
+
+    def __init__(self, subscriptions: Subscriptions, clock: Clock, encrypt: Cipher, decrypt: Cipher) -> None:
         self._subscriptions = subscriptions
         self._clock = clock
         self._encrypt = encrypt
+        self._decrypt = decrypt
+
+    def open(self, subscription: Subscription) -> OpenOptions:
+        """The options of a subscription. SettingsError if a secret of it cannot be decrypted."""
+        options, name = subscription.options, signing_name(subscription.id)
+        secrets = tuple(self._decrypt(sealed, name) for sealed in options.signing)
+        return OpenOptions(secrets, options.max_requests, options.events_per_second)
+
+    def change_to(self, wanted: OpenOptions) -> OptionsChange:
+        """The change of a subscription's options to exactly these."""
+
+        def apply(subscription: Subscription) -> DeliveryOptions:
+            if wanted.secrets:
+                _check_signed(subscription, "options.signingSecrets")
+            return replace(
+                subscription.options,
+                signing=tuple(self._seal(key, subscription.id) for key in wanted.secrets),
+                max_requests=wanted.max_requests,
+                events_per_second=wanted.events_per_second,
+            )
+
+        return apply
 
     async def sign(self, id: int, change: SigningChange, secret: str | None) -> Subscription:
         """Change the secrets that sign a subscription's requests. Only webhooks get signatures."""
@@ -50,10 +85,9 @@ class SubscriptionOptions:
         added = () if secret is None else (self._seal(parse_secret(secret), id),)
 
         def apply(subscription: Subscription) -> DeliveryOptions:
-            destination, signing = shown(subscription).destination, subscription.options.signing
-            if makes and not isinstance(destination, WebHook):
-                message = f"Only requests to a webhook are signed; this subscription delivers to {_noun(subscription)}."
-                raise InvalidInput("InvalidRequest", message)
+            signing = subscription.options.signing
+            if makes:
+                _check_signed(subscription, None)
             kept = {SigningChange.ROTATE: signing[:1], SigningChange.FINISH: signing[:1]}.get(change, ())
             return replace(subscription.options, signing=added + kept)
 
@@ -87,5 +121,9 @@ class SubscriptionOptions:
             raise Conflict("SecretNotSealed", f"The secret cannot be stored. {error}", "secret") from None
 
 
-def _noun(subscription: Subscription) -> str:
-    return kind_of(shown(subscription).destination).noun
+def _check_signed(subscription: Subscription, target: str | None) -> None:
+    destination = shown(subscription).destination
+    if not isinstance(destination, WebHook):
+        noun = kind_of(destination).noun
+        message = f"Only requests to a webhook are signed; this subscription delivers to {noun}."
+        raise InvalidInput("InvalidRequest", message, target)

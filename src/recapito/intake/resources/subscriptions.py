@@ -7,16 +7,18 @@ lock, so everything is planned again after its answer.
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.registry import Registry
 from recapito.domain.access.egress import Egress
+from recapito.domain.filters.filter import TAKE_NONE
 from recapito.domain.handshake.consent import needs_consent, with_consent
 from recapito.domain.handshake.handshake import ConsentTarget, is_code
-from recapito.domain.resources.delivery_options import DeliveryOptions
+from recapito.domain.resources.delivery_options import NO_OPTIONS, DeliveryOptions
 from recapito.domain.resources.destination import WebHook
-from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import Gone, NotFound
 from recapito.intake.resources.connection_required import Find, check_connected, check_dead_letters_connected, nowhere
@@ -37,6 +39,9 @@ from recapito.intake.resources.validation import (
     check_subscription_name,
 )
 
+OptionsChange = Callable[[Subscription], DeliveryOptions]
+"""Returns the new options of a subscription. It may be called more than once."""
+
 
 class _SubscriptionRequest(NamedTuple):
     """A PUT, with the draft of a whole subscription, or a PATCH, with a change of an existing one."""
@@ -46,6 +51,7 @@ class _SubscriptionRequest(NamedTuple):
     domain_topic: str | None
     wanted: SubscriptionDraft | SubscriptionChange
     precondition: Precondition
+    options: OptionsChange | None = None
 
 
 class Subscriptions:
@@ -111,12 +117,19 @@ class Subscriptions:
             after = page[-1].name
 
     async def put(
-        self, topic: Topic, draft: SubscriptionDraft, precondition: Precondition = UNCONDITIONAL
+        self,
+        topic: Topic,
+        draft: SubscriptionDraft,
+        precondition: Precondition = UNCONDITIONAL,
+        options: OptionsChange | None = None,
     ) -> Subscription:
-        """Create a subscription, or change the existing one. It sees every event published after this returns."""
-        wanted = draft.wanted
-        check_subscription_name(wanted.name)
-        return await self._write(_SubscriptionRequest(topic, wanted.name, wanted.domain_topic, draft, precondition))
+        """Create a subscription, or change the existing one. It sees every event published after this returns.
+
+        With `options` its options change too, before it takes an event; without, they stay.
+        """
+        name, domain_topic = draft.wanted.name, draft.wanted.domain_topic
+        check_subscription_name(name)
+        return await self._write(_SubscriptionRequest(topic, name, domain_topic, draft, precondition, options))
 
     async def change(
         self,
@@ -134,14 +147,14 @@ class Subscriptions:
         async with self._changes.lock:
             plan = await self._plan(request)
             if isinstance(plan, Ready):
-                stored = await self._store(plan)
+                stored = await self._store(plan, request.options)
         if isinstance(plan, NeedsConsent):
             assert self._handshakes is not None
             async with self._handshakes.asking(plan) as answer, self._changes.lock:
                 plan = await self._plan(request)  # anew: topic, subscription or quota may have changed meanwhile
                 if isinstance(plan, NeedsConsent):
                     plan = self._handshakes.admit(plan, answer)
-                stored = await self._store(plan)
+                stored = await self._store(plan, request.options)
         self._changes.announce()
         return stored
 
@@ -168,11 +181,19 @@ class Subscriptions:
             return NeedsConsent(topic, old, wanted)
         return Ready(topic, wanted)
 
-    async def _store(self, plan: Ready) -> Subscription:
+    async def _store(self, plan: Ready, options: OptionsChange | None) -> Subscription:
         """Store a subscription, and with a new one its domain topic; the caller holds the lock since the plan."""
         topic, subscription = plan
+        given = None if options is None else options(subscription)  # it may raise, so before anything is stored
         if subscription.id == 0 and subscription.domain_topic is not None and _creates_topics(topic):
             await self._topics.domain_topics.put(topic, subscription.domain_topic)
+        if options is not None and given is not None:
+            if subscription.id == 0 and given.signing:  # secrets are encrypted for the id, which it gets here
+                bare = replace(subscription, filters=(FilterSince(0, TAKE_NONE),))
+                made = await self._registry.put_subscription(bare)
+                subscription = replace(subscription, id=made.id, version=made.version)
+                given = options(subscription)
+            subscription = replace(subscription, own_options=UNSET if given == NO_OPTIONS else given)
         stored = await self._registry.put_subscription(subscription)
         if stored.expires_at is not None:
             self._on_expiry(stored)
@@ -213,7 +234,7 @@ class Subscriptions:
                 self._on_expiry(stored)
         self._changes.announce()
 
-    async def change_options(self, id: int, change: Callable[[Subscription], DeliveryOptions]) -> Subscription:
+    async def change_options(self, id: int, change: OptionsChange) -> Subscription:
         """Give a subscription the options that `change` makes. Nothing else changes, and no endpoint is asked."""
         async with self._changes.lock:
             subscription = await self._registry.subscription_by_id(id)

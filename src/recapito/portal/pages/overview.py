@@ -67,7 +67,7 @@ class FirstTopics:
             path = f"/subscriptions/{azure}/providers/Microsoft.EventGrid/topics"
             listed += (await server.page(path, size=_TOPICS)).value
         listed = listed[:_TOPICS]
-        counts = await asyncio.gather(*(server.count(one["name"], "topics") for one in listed))
+        counts = await server.counts([one["name"] for one in listed], "topics")
         self._none.set_visibility(not listed)
         self._unheard.set_visibility(bool(listed) and not any(count.subscriptions for count in counts))
         if listed:

@@ -7,7 +7,7 @@ from nicegui import ui
 
 from recapito.portal import format
 from recapito.portal.api_types import ShownLane
-from recapito.portal.client import KINDS, RequestRefused
+from recapito.portal.client import RequestRefused
 from recapito.portal.layout import Crumb
 from recapito.portal.page import Page
 from recapito.portal.pages.subscription_facts import settings_facts
@@ -28,10 +28,11 @@ _CLOCK = {"clock": "Clock"}
 
 async def build(page: Page, address: Address) -> None:
     """Build the page."""
-    shown, topic, failed = await asyncio.gather(
+    shown, topic, failed, (lane, _) = await asyncio.gather(
         page.server.arm("GET", address.id),
         page.server.arm("GET", address.topic_id),
         page.server.deliveries(topic=address.topic, subscription=address.subscription, outcome="Failed", limit="1"),
+        _find(page, address),
     )
     crumbs = [LISTS[address.kind], Crumb(topic["name"], resource_path(address.topic_id))]
     if address.domain_topic is not None:
@@ -57,7 +58,7 @@ async def build(page: Page, address: Address) -> None:
     with tabs.part("retries"):
         retry_panel(page, topic, shown, next(iter(failed.value), None))
     with tabs.part("settings"), panel("Settings"):
-        facts(settings_facts(shown))
+        facts(settings_facts(shown, lane.options))
     clock = None
     if page.settings.clock.manual:
         with tabs.part("clock"):
@@ -107,15 +108,10 @@ def _totals(lane: ShownLane) -> tuple[int, ...]:
 
 async def _find(page: Page, address: Address) -> tuple[ShownLane, str]:
     """The lane, and the time by the service's clock."""
-    found = await page.server.lanes(topic=address.topic, subscription=address.subscription)
-    for lane in found.value:
-        if lane.topic_kind == KINDS[address.kind] and _same(lane.domain_topic, address.domain_topic):
-            return lane, found.now
-    raise RequestRefused(404, "NotFound", "This subscription does not exist any more.", None)
-
-
-def _same(one: str | None, other: str | None) -> bool:
-    return (one or "").lower() == (other or "").lower()
+    found = await page.server.lanes(resourceId=address.id)
+    if not found.value:
+        raise RequestRefused(404, "NotFound", "This subscription does not exist any more.", None)
+    return found.value[0], found.now
 
 
 def _head(page: Page, address: Address, shown: dict[str, Any]) -> Any:

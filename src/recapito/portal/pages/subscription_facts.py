@@ -6,12 +6,13 @@ from recapito.domain import limits
 from recapito.domain.profiles.profile import load
 from recapito.domain.resources.destination import kind_named
 from recapito.portal import format
+from recapito.portal.api_types import ShownOptions
 from recapito.portal.widgets.condition_text import show_values
 from recapito.portal.widgets.pieces import Fact
 
 
-def settings_facts(shown: dict[str, Any]) -> list[Fact]:
-    """The settings of a subscription."""
+def settings_facts(shown: dict[str, Any], options: ShownOptions) -> list[Fact]:
+    """The settings of a subscription, and its options that Event Grid does not have."""
     properties = shown["properties"]
     wrapped = properties.get("deliveryWithResourceIdentity") or {}
     destination = properties.get("destination") or wrapped.get("destination") or {}
@@ -24,6 +25,8 @@ def settings_facts(shown: dict[str, Any]) -> list[Fact]:
         Fact("Event time to live", minutes),
         Fact("Dead letters", _dead_letters(properties)),
         *_filter(properties.get("filter") or {}),
+        Fact("Limits", _own_limits(options)),
+        Fact("Signatures", _signatures(options.signing_secrets)),
         Fact(
             "Expires",
             format.instant(properties.get("expirationTimeUtc")) if properties.get("expirationTimeUtc") else "",
@@ -48,6 +51,15 @@ def _limits(endpoint_type: str, policy: dict[str, Any]) -> tuple[str, str]:
         "no limit" if kept and attempts == limits.ATTEMPTS_DEFAULT else str(attempts),
         "no limit" if kept and minutes == limits.TTL_MINUTES_DEFAULT else f"{minutes} min",
     )
+
+
+def _signatures(secrets: int) -> str:
+    return f"Standard Webhooks, {secrets} secret{'s' * (secrets > 1)}" if secrets else ""
+
+
+def _own_limits(options: ShownOptions) -> str:
+    wanted = {"requests in flight": options.max_requests, "events per second": options.events_per_second}
+    return ", ".join(f"{format.number(limit)} {what}" for what, limit in wanted.items() if limit)
 
 
 def _destination(properties: dict[str, Any]) -> list[Fact]:

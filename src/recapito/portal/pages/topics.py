@@ -1,6 +1,5 @@
 """The lists of topics, domains and system topics: searched and paged by the server."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -68,7 +67,7 @@ async def _build(kind: _Kind, page: Page) -> None:
 
     async def show(found: ResultPage) -> str | None:
         none.set_visibility(not found.value)
-        counts = await asyncio.gather(*(server.count(one["name"], kind.arm) for one in found.value))
+        counts = await server.counts([one["name"] for one in found.value], kind.arm)
         table.show([_row(one, count) for one, count in zip(found.value, counts, strict=True)])
         return found.next
 

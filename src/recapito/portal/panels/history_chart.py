@@ -39,7 +39,7 @@ class HistoryChart:
                     for name in LINES:
                         text("li", SERIES[name], name)
             with ui.element("div"):
-                text("h3", "Mean time of an answer")
+                text("h3", "Mean time of an answer in ms")
                 self._latency = Lines("Mean time of an answer", ("latency",))
         self._incomplete = text("p", _INCOMPLETE, "note")
         self._incomplete.set_visibility(False)
@@ -65,7 +65,7 @@ class HistoryChart:
         self._delivered = lines["delivered"]
         begin = f"{RANGES[self._minutes]} ago"
         self._counts.draw(lines, begin)
-        self._latency.draw({"latency": timeline.latency(found.now)}, begin, " ms")
+        self._latency.draw({"latency": timeline.latency(found.now)}, begin)
 
     def _range(self, minutes: str, name: str) -> ui.element:
         chosen = text("button", name, "tab")

@@ -34,10 +34,10 @@ class Lines:
                 self._lines[name] = ui.element("polyline").classes(f"line {name}")
                 attribute(self._lines[name], points="", data_line=name)
 
-    def draw(self, values: Mapping[str, Sequence[float | None]], begin: str, unit: str = "") -> None:
+    def draw(self, values: Mapping[str, Sequence[float | None]], begin: str) -> None:
         """Draw these values, the newest at the right; `begin` is the name of the left edge."""
         most = max([1.0, *(value for line in values.values() for value in line if value is not None)])
-        self._most.text = format.short(most) + unit
+        self._most.text = format.short(most)
         self._begin.text = begin
         for name, line in values.items():
             drawn = points(line, most)

@@ -221,7 +221,7 @@ async def open_client(options: JetStreamOptions, journal: Journal = silent) -> N
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a warning of asyncio is worth a line: that of each TLS connection that nats-py ends is not."""
+    """Whether a warning of asyncio is worth a line: the one that nats-py causes with each TLS connection is not."""
     return "eof_received()" not in record.getMessage()
 
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
@@ -53,6 +53,10 @@ class MemoryLedger:
 
     async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
         return [_row(self._lanes[id]) for id in sorted(id for id in self._lanes if id > after)[:limit]]
+
+    async def troubled_lanes(self, after: int, limit: int) -> list[LaneRow]:
+        rows = await self.lanes_after(after, len(self._lanes))
+        return list(islice((row for row in rows if row.counts.parked or row.hold != CLEAR), limit))
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         if id not in self._lanes:

@@ -58,6 +58,9 @@ class SqliteLedger(AsyncStore):
     async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
         return await self._read(ledger_sql.lanes_after, after, limit)
 
+    async def troubled_lanes(self, after: int, limit: int) -> list[LaneRow]:
+        return await self._read(ledger_sql.troubled_lanes, after, limit)
+
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         return await self._write(ledger_sql.open_lane, id, topic, log_id, position)
 

@@ -25,7 +25,20 @@ SELECT
 FROM lane_state WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
 
 -- name: lanes_after
-SELECT * FROM lane_state WHERE id > ? ORDER BY id LIMIT ?
+SELECT
+    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
+    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
+    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
+    dropped_events, checksum
+FROM lane_state WHERE id > ? ORDER BY id LIMIT ?
+
+-- name: troubled_lanes
+SELECT
+    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
+    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
+    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
+    dropped_events, checksum
+FROM lane_state WHERE id > ? AND (parked > 0 OR hold <> ?) ORDER BY id LIMIT ?
 
 -- name: open_lane
 INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, checksum) VALUES (?, ?, ?, 1, ?, ?, 0, ?)

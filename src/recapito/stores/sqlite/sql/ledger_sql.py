@@ -44,6 +44,11 @@ def lanes_after(connection: apsw.Connection, after: int, limit: int) -> list[Lan
     return [row.lane(state) for state in connection.execute(SQL["lanes_after"], (after, limit))]
 
 
+def troubled_lanes(connection: apsw.Connection, after: int, limit: int) -> list[LaneRow]:
+    found = connection.execute(SQL["troubled_lanes"], (after, row.text(CLEAR), limit))
+    return [row.lane(state) for state in found]
+
+
 def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> LaneRow:
     """The lane of a subscription, made if it does not exist."""
     cursor = Cursor((position, 0))

@@ -39,11 +39,16 @@ class DeliveryRecord(msgspec.Struct, frozen=True, array_like=True):
     last_status: int | None
     body: bytes
     trace: str = ""
+
+
+class ForwardedRecord(DeliveryRecord, frozen=True, array_like=True):
+    """The delivery of an event that was forwarded to this server."""
+
     passed: str = ""
 
 
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(DeliveryRecord).decode
+_unpack = msgspec.msgpack.Decoder(ForwardedRecord).decode
 _json = msgspec.json.Encoder().encode
 _cursor = msgspec.json.Decoder(Cursor).decode
 _hold = msgspec.json.Decoder(Hold).decode
@@ -146,8 +151,8 @@ def parked_row(lane: int, parked: Parked) -> tuple[tuple[int, ...], bytes]:
     """The row of a parked delivery."""
     delivery = parked.delivery
     last = (delivery.last_attempt_at, delivery.last_result, delivery.last_status)
-    told = (delivery.body, delivery.trace, delivery.passed)
-    record = _pack(DeliveryRecord(delivery.published_at, delivery.attempts, delivery.skipped, *last, *told))
+    fields = (delivery.published_at, delivery.attempts, delivery.skipped, *last, delivery.body, delivery.trace)
+    record = _pack(ForwardedRecord(*fields, delivery.passed) if delivery.passed else DeliveryRecord(*fields))
     key = (lane, *delivery.identity, parked.due_at)
     return (*key, checksum(key, record)), record
 
