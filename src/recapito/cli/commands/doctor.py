@@ -234,7 +234,7 @@ def check_portal(server: ApiClient, url: str | None, usual_port: int = PORTAL_PO
     client = server.elsewhere(where)
     remedy = "it is off, or elsewhere (settings: [portal]); name it: --portal URL"
     try:
-        answer = client.request("GET", "/", None, {})
+        answer = client.request("GET", "/", None, {}, _CONNECT_S)
     except CallerError as error:
         return DoctorFinding(NOTE if url is None else WRONG, "portal", error.message.partition(". ")[0], remedy)
     finally:
