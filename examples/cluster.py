@@ -1,11 +1,12 @@
 """A whole cluster on one laptop: three NATS servers and two Recapito nodes, until Ctrl-C.
 
-    python examples/cluster.py [DIRECTORY]
+    python examples/cluster.py [DIRECTORY] [--partitions P]
 
 Kill a node or a server by its process id, which this prints, and watch `recapito cluster status`. The nodes listen at
 8585 and 8685. Started again with the same directory, the cluster goes on where it was.
 """
 
+import argparse
 import contextlib
 import shutil
 import signal
@@ -79,7 +80,11 @@ def started(*command: object) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def main() -> None:
-    directory = Path(sys.argv[1] if len(sys.argv) > 1 else "cluster-data").absolute()
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("directory", nargs="?", default="cluster-data")
+    arguments.add_argument("--partitions", default="1", help="of a cluster that is made now")
+    chosen = arguments.parse_args()
+    directory = Path(chosen.directory).absolute()
     directory.mkdir(exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     recapito, nats = program("recapito"), program("nats-server")
@@ -95,7 +100,8 @@ def main() -> None:
         files = {node: node_settings(directory, node, port) for node, port in NODES.items()}
         secret = directory / "one" / "cluster.secret"
         if not secret.exists():
-            subprocess.run([recapito, "cluster", "init", "--settings", files["one"]], check=True)
+            wanted = ["--partitions", chosen.partitions, "--settings", files["one"]]
+            subprocess.run([recapito, "cluster", "init", *wanted], check=True)
             subprocess.run([recapito, "cluster", "join", "--settings", files["two"], "--secret", secret], check=True)
         for node, file in files.items():
             process = running.enter_context(started(recapito, "serve", "--settings", file, "--quiet"))

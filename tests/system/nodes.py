@@ -44,10 +44,10 @@ class Nodes:
         flags = {"server.store": self.store, "server.data": str(self.directory / node), "cluster.node": node}
         return settings_module.load(environment=self._environment, flags=flags)
 
-    def make(self) -> None:
+    def make(self, partitions: int = 1, names: tuple[str, ...] = NAMES) -> None:
         """Make the cluster, and have each further node join."""
-        first, *others = (self.settings(name) for name in NAMES)
-        asyncio.run(cluster_setup.init(first, SIZES))
+        first, *others = (self.settings(name) for name in names)
+        asyncio.run(cluster_setup.init(first, SIZES._replace(partitions=partitions)))
         for other in others:
             secret = cluster_setup.read_secret(first)
             asyncio.run(cluster_setup.join(other, secret))
@@ -63,7 +63,7 @@ class Nodes:
     def _start(self, name: str) -> None:
         if name not in self.servers:
             flags = ("--store", self.store, "--node", name, *self._flags)
-            port = self._ports[name]
+            port = self._ports.get(name, 0)
             started = Server(self.directory / name, *flags, port=port, environment=self._environment)
             self._ports[name] = started.port
             self.servers[name] = started

@@ -5,7 +5,7 @@ A role connects without the checks that its parent has made: a node must take ov
 
 import urllib.request
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from ssl import SSLContext
 
@@ -13,14 +13,16 @@ from msgspec.structs import replace
 
 from recapito.composition.stores import sqlite_options
 from recapito.contracts.backend import Backend
+from recapito.domain.cluster.partition import WHOLE, Partition
 from recapito.domain.cluster.view import ClusterView, StreamCopy
 from recapito.errors import ClusterUnreachable, SettingsError
 from recapito.observability.journal import Journal, silent
 from recapito.peers.nats import NatsPeers
 from recapito.settings.settings import Settings
 from recapito.stores.jetstream.client import JetStreamOptions, open_client
-from recapito.stores.jetstream.streams import JetStreamStreams, connect
+from recapito.stores.jetstream.streams import JetStreamStreams, connect, connect_all
 from recapito.stores.replicated.backend import ReplicatedBackend
+from recapito.stores.sqlite.files.lock import lock_role
 from recapito.stores.sqlite.sql_files import migrations
 
 MONITOR_S = 2.0
@@ -57,30 +59,45 @@ def jetstream_options(settings: Settings) -> JetStreamOptions:
     )
 
 
-def connect_streams(settings: Settings, journal: Journal) -> JetStreamStreams:
-    """The streams, with all checks. A server whose monitor does not answer is passed over: readiness names it."""
+def connect_streams(settings: Settings, journal: Journal) -> list[JetStreamStreams]:
+    """The streams of each partition, with all checks, by one connection.
+
+    A server whose monitor does not answer is passed over: readiness names it.
+    """
     options = jetstream_options(settings)
     answering = tuple(url for url in options.monitors if _answers(url, options.tls()))
     unchecked = options.unchecked or (bool(options.monitors) and not answering)
-    return connect(options._replace(monitors=answering, unchecked=unchecked), journal)
+    return connect_all(options._replace(monitors=answering, unchecked=unchecked), journal)
 
 
-def make_replicated(settings: Settings, journal: Journal, lost: Callable[[], None] = lambda: None) -> ReplicatedBackend:
+def make_replicated(
+    settings: Settings, journal: Journal, lost: Callable[[], None] = lambda: None, partition: Partition = WHOLE
+) -> ReplicatedBackend:
     """A role's stores in a cluster. It connects, which blocks. Starting the role again helps if that fails.
 
     `lost` is called, from any thread, when another node owns the streams.
     """
     try:
-        streams = connect(jetstream_options(settings)._replace(monitors=(), unchecked=True), journal)
+        options = jetstream_options(settings)._replace(monitors=(), unchecked=True)
+        streams = connect(options, journal, partition.number)
     except SettingsError as error:
         raise ClusterUnreachable(str(error)) from error
-    return backend_on(settings, streams, journal, lost)
+    return backend_on(settings, streams, journal, lost, partition)
 
 
 def backend_on(
-    settings: Settings, streams: JetStreamStreams, journal: Journal = silent, lost: Callable[[], None] = lambda: None
+    settings: Settings,
+    streams: JetStreamStreams,
+    journal: Journal = silent,
+    lost: Callable[[], None] = lambda: None,
+    partition: Partition = WHOLE,
 ) -> ReplicatedBackend:
-    return ReplicatedBackend(sqlite_options(settings), streams, settings.cluster.node_name, journal, lost)
+    return ReplicatedBackend(sqlite_options(settings, partition), streams, settings.cluster.node_name, journal, lost)
+
+
+def hold_directory(data: Path) -> AbstractContextManager[None]:
+    """Keep every other node and server from the data directory; SettingsError if one has it."""
+    return lock_role(data, "intake")
 
 
 def peers_stream(settings: Settings) -> str:

@@ -30,14 +30,17 @@ from recapito.composition.replicas import ask_all
 from recapito.composition.stores import sqlite_options
 from recapito.connections.encryption import KEY_BYTES
 from recapito.contracts.stream import StreamMissing, StreamUnknown
+from recapito.domain import limits
 from recapito.domain.cluster.lease import LeaseSeen
 from recapito.domain.cluster.member import Sighting, clock_problem
+from recapito.domain.cluster.partition import Partition
 from recapito.errors import PeersFailed, SettingsError, StoreFailed
 from recapito.identity.cluster_secret import ClusterSecret
 from recapito.observability.journal import silent
 from recapito.peers.nats import NatsPeers
 from recapito.settings.settings import Settings
 from recapito.stores.jetstream.link import Link
+from recapito.stores.jetstream.stream import JetStreamStream
 from recapito.stores.jetstream.streams import JetStreamStreams, create
 from recapito.stores.replicated.convert import check_empty, copy_stores, digests, forget_streams, noted_digests
 from recapito.stores.replicated.rows import Digest
@@ -53,11 +56,12 @@ _CONNECTION_KEY = "connection.key"
 
 
 class StreamSizes(NamedTuple):
-    """The bounds of the streams, and the number of servers that keep them."""
+    """The bounds of the streams of all partitions together, the number of servers that keep them, and of partitions."""
 
     log_bytes: int
     lanes_bytes: int
     replicas: int
+    partitions: int = 1
 
 
 async def init(settings: Settings, sizes: StreamSizes) -> None:
@@ -66,6 +70,8 @@ async def init(settings: Settings, sizes: StreamSizes) -> None:
     attempt = settings.data / _ATTEMPT
     if secret_file.exists() and not attempt.exists():
         raise SettingsError(f"{secret_file} exists: this node belongs to a cluster already.")
+    if sizes.partitions > 1 and not attempt.exists():
+        _check_unused(settings.data)
     make_directory(settings.data)
     before = attempt.read_text("ascii") if attempt.exists() else ""
     async with open_peers(settings) as peers:
@@ -96,12 +102,24 @@ async def init(settings: Settings, sizes: StreamSizes) -> None:
     sync_directory(settings.data)
 
 
+def _check_unused(data: Path) -> None:
+    """Refuse a store for several partitions: its topics would have to be divided."""
+    used = [*data.glob("*.db"), *data.glob("partition-*")]
+    if used:
+        raise SettingsError(
+            f"{used[0]} exists: a cluster of several partitions begins with an empty data directory. A store moves "
+            "into a cluster of one partition only."
+        )
+
+
 async def _found(settings: Settings, sizes: StreamSizes, log_id: str) -> None:
-    options = jetstream_options(settings)
-    await asyncio.to_thread(create, options, log_id, sizes.log_bytes, sizes.lanes_bytes, sizes.replicas)
-    async with open_streams(settings) as streams:
+    options, sized = jetstream_options(settings), (sizes.log_bytes, sizes.lanes_bytes, sizes.replicas)
+    await asyncio.to_thread(create, options, log_id, *sized, partitions=sizes.partitions)
+    async with _open_partitions(settings) as every:
         try:
-            await backend_on(settings, streams).found()
+            for number, streams in enumerate(every):
+                partition = Partition(number, len(every))
+                await backend_on(settings, streams, partition=partition).found(partition.first_id)
         except StoreFailed as error:
             raise SettingsError(f"The streams cannot be filled: {error}. Try again.") from error
 
@@ -110,20 +128,30 @@ def _take_back(settings: Settings, log_id: str) -> None:
     """Remove the streams of an attempt, and its marks in the data directory. Streams of another log stay."""
     link = Link(jetstream_options(settings))
     try:
-        streams = JetStreamStreams(link, settings.cluster.name)
-        for stream in (streams.log, streams.lanes):
-            try:
-                if stream.state().log_id == log_id:
-                    link.request(f"$JS.API.STREAM.DELETE.{stream.name}", b"")
-            except StreamMissing:
-                continue
-            except StreamUnknown as error:
-                raise SettingsError(
-                    f"Stream {stream.name} of an attempt that failed cannot be removed: {error}. Run the command again."
-                ) from error
+        for number in range(limits.PARTITIONS):
+            streams = JetStreamStreams(link, settings.cluster.name, number)
+            taken = [_take_back_stream(link, stream, log_id) for stream in (streams.log, streams.lanes)]
+            if not any(taken):
+                break  # they were made in order
     finally:
         link.close()
     forget_streams(settings.data)
+    for directory in settings.data.glob("partition-*"):
+        shutil.rmtree(directory)
+
+
+def _take_back_stream(link: Link, stream: JetStreamStream, log_id: str) -> bool:
+    """Remove a stream of this log. False: there is no such stream."""
+    try:
+        if stream.state().log_id == log_id:
+            link.request(f"$JS.API.STREAM.DELETE.{stream.name}", b"")
+    except StreamMissing:
+        return False
+    except StreamUnknown as error:
+        raise SettingsError(
+            f"Stream {stream.name} of an attempt that failed cannot be removed: {error}. Run the command again."
+        ) from error
+    return True
 
 
 async def join(settings: Settings, secret: ClusterSecret) -> None:
@@ -181,16 +209,17 @@ def write_papers(settings: Settings, papers: dict[str, bytes]) -> None:
 class ClusterState(NamedTuple):
     """The whole cluster at one moment."""
 
-    lease: LeaseSeen
+    leases: Sequence[LeaseSeen]  # of each partition
     members: Sequence[Sighting]
     streams: list[dict[str, object]]
     servers: list[dict[str, object]]
 
     def show(self) -> dict[str, object]:
         """Plain data for people and programs."""
-        lease = self.lease.lease
+        owners = [seen.lease.holder if seen.lease else "" for seen in self.leases]
         return {
-            "owner": lease.holder if lease else "",
+            "owner": owners[0] if len(set(owners)) == 1 else "",
+            "partitions": [{"partition": number, "owner": owner} for number, owner in enumerate(owners)],
             "members": [
                 {
                     "name": seen.member.name,
@@ -209,13 +238,13 @@ class ClusterState(NamedTuple):
 
 async def status(settings: Settings) -> ClusterState:
     """Ask peers, streams and monitors."""
-    async with open_peers(settings) as peers, open_streams(settings) as streams:
+    async with open_peers(settings) as peers, _open_partitions(settings) as every:
         try:
-            lease, members = await peers.lease(), await peers.members()
+            leases, members = [await peers.lease(number) for number in range(len(every))], await peers.members()
         except PeersFailed as error:
             raise SettingsError(str(error)) from error
         shown = []
-        for stream in (streams.log, streams.lanes):
+        for stream in (stream for streams in every for stream in (streams.log, streams.lanes)):
             try:
                 state = await asyncio.to_thread(stream.state)
             except (StreamMissing, StreamUnknown) as error:
@@ -241,7 +270,7 @@ async def status(settings: Settings) -> ClusterState:
             else:
                 lacks = {name: copy.missing for name, copy in told.copies.items() if copy.missing}
                 servers.append({"monitor": url, "answers": True, "syncsEachCommit": told.syncs, "lacks": lacks})
-        return ClusterState(lease, members, shown, servers)
+        return ClusterState(leases, members, shown, servers)
 
 
 async def drain(settings: Settings, node: str, undo: bool, wait_s: float) -> bool:
@@ -348,11 +377,21 @@ async def check_stopped(peers: NatsPeers) -> None:
 
 @asynccontextmanager
 async def open_streams(settings: Settings) -> AsyncIterator[JetStreamStreams]:
-    streams = await asyncio.to_thread(connect_streams, settings, silent)
+    """The streams of a cluster of one partition."""
+    async with _open_partitions(settings) as every:
+        if len(every) > 1:
+            raise SettingsError(f"This cluster has {len(every)} partitions: this works with one partition only.")
+        yield every[0]
+
+
+@asynccontextmanager
+async def _open_partitions(settings: Settings) -> AsyncIterator[list[JetStreamStreams]]:
+    """The streams of each partition."""
+    every = await asyncio.to_thread(connect_streams, settings, silent)
     try:
-        yield streams
+        yield every
     finally:
-        await asyncio.to_thread(streams.close)
+        await asyncio.to_thread(every[0].close)
 
 
 def with_data(settings: Settings, data: Path) -> Settings:

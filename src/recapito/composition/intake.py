@@ -33,6 +33,7 @@ from recapito.contracts.history import HistoryBounds
 from recapito.contracts.log import Log
 from recapito.domain import limits
 from recapito.domain.capacity import Rate, needed, share_out
+from recapito.domain.cluster.partition import WHOLE, Partition
 from recapito.domain.cluster.view import ClusterView
 from recapito.domain.instant import HOUR
 from recapito.errors import StoreFailed
@@ -119,6 +120,7 @@ def make_intake(
     observers: Observers = NO_OBSERVERS,
     notices: asyncio.Event | None = None,
     cluster: Callable[[], ClusterView] | None = None,
+    partition: Partition = WHOLE,
 ) -> Intake:
     """Put the intake role together.
 
@@ -129,6 +131,7 @@ def make_intake(
     status: the last status of dispatch.
     notices: set when dispatch has stored a notice; without it, `Intake.notifier.ring` is called.
     cluster: the cluster as this node knows it; None on a server of its own.
+    partition: the partition of the cluster that this role serves.
     """
     disk = _make_disk_watch(settings, stores, journal)
     closed: Problem = disk.reason if disk else lambda: None
@@ -156,7 +159,7 @@ def make_intake(
         signs_tokens=outbound.signs_tokens,
         find_connection=make_connection_finder(keyring),
     )
-    redriver = _make_redriver(settings, stores, clock, journal, publisher, outbound, on_append)
+    redriver = _make_redriver(settings, stores, clock, journal, publisher, outbound, on_append, partition)
     replayer = Replayer(
         stores.log,
         stores.registry,
@@ -232,10 +235,11 @@ def _make_redriver(
     publisher: Publisher,
     outbound: _Outbound,
     on_append: Callable[[], None],
+    partition: Partition,
 ) -> Redriver:
     return Redriver(
         stores.log,
-        DeadLetterSearch(stores.registry, make_vault(settings, outbound.storage_clients)),
+        DeadLetterSearch(stores.registry, make_vault(settings, outbound.storage_clients), not partition.alone),
         clock,
         SystemClock(),
         partial(publisher.check_open, needed(2 * limits.SEGMENT_BYTES, 1)),

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from recapito.composition.partition_paths import directory_of
 from recapito.connections.configured import read_configured
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
@@ -12,6 +13,7 @@ from recapito.contracts.backend import Backend, PreparedState
 from recapito.contracts.history import HistoryBounds
 from recapito.contracts.registry import Registry
 from recapito.domain import limits
+from recapito.domain.cluster.partition import WHOLE, Partition
 from recapito.domain.instant import HOUR
 from recapito.observability.journal import Journal
 from recapito.settings.settings import Settings
@@ -19,33 +21,36 @@ from recapito.stores.memory.backend import MemoryBackend
 from recapito.stores.sqlite.backend import SqliteBackend, SqliteOptions
 
 
-def make_backend(settings: Settings, journal: Journal, lost: Callable[[], None] = lambda: None) -> Backend:
+def make_backend(
+    settings: Settings, journal: Journal, lost: Callable[[], None] = lambda: None, partition: Partition = WHOLE
+) -> Backend:
     """The backend that `server.store` names. `lost` is called, from any thread, when another node has the store."""
     if settings.in_cluster:
         from recapito.composition.cluster import make_replicated  # NATS takes a while to load
 
-        return make_replicated(settings, journal, lost)
+        return make_replicated(settings, journal, lost, partition)
     if settings.in_memory:
         return MemoryBackend(_keep(settings))
     return SqliteBackend(sqlite_options(settings), journal)
 
 
-def sqlite_options(settings: Settings) -> SqliteOptions:
-    """The data directory, and the use that is made of its volume."""
+def sqlite_options(settings: Settings, partition: Partition = WHOLE) -> SqliteOptions:
+    """The data directory, and the use that is made of its volume. Partitions have directories of their own in it."""
     disk = settings.disk
     return SqliteOptions(
-        settings.data,
-        _keep(settings),
+        settings.data if partition.alone else directory_of(settings.data, partition.number),
+        _keep(settings, partition.of),
         stop_fraction=disk.stop_percent / 100,
         stop_bytes=disk.stop_mb * limits.MB,
-        ballast_bytes=disk.ballast_mb * limits.MB,
+        ballast_bytes=disk.ballast_mb * limits.MB // partition.of,
         allow_network=disk.allow_network_filesystem,
     )
 
 
-def _keep(settings: Settings) -> HistoryBounds | None:
+def _keep(settings: Settings, partitions: int = 1) -> HistoryBounds | None:
     history = settings.history
-    return HistoryBounds(history.keep_hours * HOUR, history.keep_mb * limits.MB) if history.enabled else None
+    size = history.keep_mb * limits.MB // partitions
+    return HistoryBounds(history.keep_hours * HOUR, size) if history.enabled else None
 
 
 def make_keyring(settings: Settings, registry: Registry, secret_box: SecretBox | None = None) -> Keyring:

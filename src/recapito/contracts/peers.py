@@ -1,4 +1,4 @@
-"""The contract of the peers: the nodes of one cluster, the lease of its owner, and the papers that all nodes share.
+"""The contract of the peers: the nodes of one cluster, the leases of its owners, and the papers that all nodes share.
 
 Nothing here protects an event: the fence of the streams does. Peers only say who tries.
 
@@ -27,14 +27,14 @@ class Peers(Protocol):
     async def members(self) -> Sequence[Sighting]:
         """The living nodes, by name."""
 
-    async def lease(self) -> LeaseSeen:
-        """The lease as it is."""
+    async def lease(self, partition: int = 0) -> LeaseSeen:
+        """The lease of a partition as it is."""
 
-    async def put_lease(self, lease: Lease, revision: int) -> int | None:
-        """Put the lease, if its revision is still this one (0: absent). The new revision; None: it was another."""
+    async def put_lease(self, lease: Lease, revision: int, partition: int = 0) -> int | None:
+        """Put a lease, if its revision is still this one (0: absent). The new revision; None: it was another."""
 
     async def ask_to_drain(self, name: str, drained: bool) -> None:
-        """Ask a node to give up the lease and not to try (True), or to try again (False)."""
+        """Ask a node to give up its leases and not to try (True), or to try again (False)."""
 
     async def drain_asked(self, name: str) -> bool | None:
         """The last such wish of the last half minute; None if there is none."""
@@ -46,7 +46,7 @@ class Peers(Protocol):
         """The paper of this name."""
 
     async def changed(self) -> None:
-        """Wait until any node gives the lease up or puts a wish. A hint: it may be lost, or come for nothing."""
+        """Wait until any node gives a lease up or puts a wish. A hint: it may be lost, or come for nothing."""
 
     async def close(self) -> None:
-        """End all work; the lease and the members run out."""
+        """End all work; leases and members run out."""

@@ -44,6 +44,7 @@ class StreamState(NamedTuple):
 
     created: the instant of its creation, in nanoseconds; a stream that was made again has another one.
     log_id: the id of the log that it was created for.
+    partitions: the partitions of the store that it is a part of.
     """
 
     first: int
@@ -54,6 +55,7 @@ class StreamState(NamedTuple):
     log_id: str
     leader: str = ""
     replicas: tuple[Replica, ...] = ()
+    partitions: int = 1
 
 
 class Stream(Protocol):
@@ -93,7 +95,7 @@ class Stream(Protocol):
 
 
 class Streams(Protocol):
-    """The two streams of a store, as one connection reaches them."""
+    """The two streams of a partition of a store, as one connection reaches them."""
 
     @property
     def log(self) -> Stream:

@@ -248,6 +248,7 @@ FORWARD_PUBLISH_NS = 10 * SECOND
 FORWARD_READ_NS = 120 * SECOND  # a handshake takes its time
 CLUSTER_VIEW_BYTES = 32 * KB  # of one report of a node to its roles: one datagram
 CLUSTER_MEMBERS = 64  # shown
+PARTITIONS = 64
 
 # Operation.
 LANE_PAGE = (1, 1000)

@@ -20,7 +20,7 @@ class Board:
         self.members: dict[str, Sighting] = {}
         self.wishes: dict[str, tuple[bool, int]] = {}
         self.papers: dict[str, bytes] = {}
-        self.lease: tuple[Lease, int, int] | None = None  # with its revision and its instant
+        self.leases: dict[int, tuple[Lease, int, int]] = {}  # by partition, with its revision and its instant
         self.revisions = 0
         self.news = asyncio.Event()  # a new one after each change
 
@@ -47,15 +47,15 @@ class MemoryPeers:
         living = (seen for seen in board.members.values() if board.now() - seen.heard_at < LIFE_NS)
         return sorted(living, key=lambda seen: seen.member.name)
 
-    async def lease(self) -> LeaseSeen:
-        return self._seen(self._reach())
+    async def lease(self, partition: int = 0) -> LeaseSeen:
+        return self._seen(self._reach(), partition)
 
-    async def put_lease(self, lease: Lease, revision: int) -> int | None:
+    async def put_lease(self, lease: Lease, revision: int, partition: int = 0) -> int | None:
         board = self._reach()
-        if self._seen(board).revision != revision:
+        if self._seen(board, partition).revision != revision:
             return None
         board.revisions += 1
-        board.lease = (lease, board.revisions, board.now())
+        board.leases[partition] = (lease, board.revisions, board.now())
         if lease.free:
             self._tell(board)
         return board.revisions
@@ -97,7 +97,8 @@ class MemoryPeers:
             raise PeersFailed(f"node '{self._node}' is cut off")
         return self._board
 
-    def _seen(self, board: Board) -> LeaseSeen:
-        if board.lease is None or board.now() - board.lease[2] >= LIFE_NS:
+    def _seen(self, board: Board, partition: int) -> LeaseSeen:
+        stored = board.leases.get(partition)
+        if stored is None or board.now() - stored[2] >= LIFE_NS:
             return LeaseSeen(None)
-        return LeaseSeen(*board.lease[:2])
+        return LeaseSeen(*stored[:2])

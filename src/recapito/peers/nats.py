@@ -1,4 +1,4 @@
-"""Peers on a JetStream stream of their own: one subject for each member, for the lease, for each wish and each paper.
+"""Peers on a JetStream stream of their own: one subject for each member, lease, wish and paper.
 
 A message with a time to live is forgotten by the servers. Everything is read from the stream's leader, one request for
 each message: a cluster has few nodes, and each reads once a second.
@@ -34,6 +34,11 @@ class _PeerMessage(NamedTuple):
     sequence: int
     content: bytes
     at: int
+
+
+def _lease_key(partition: int) -> str:
+    """The first partition's lease has the name that it had when there was one partition."""
+    return f"lease.{partition}" if partition else "lease"
 
 
 class NatsPeers:
@@ -85,14 +90,14 @@ class NatsPeers:
             after = stored.sequence + 1
         return sorted(found, key=lambda seen: seen.member.name)
 
-    async def lease(self) -> LeaseSeen:
-        stored = await self._last("lease")
+    async def lease(self, partition: int = 0) -> LeaseSeen:
+        stored = await self._last(_lease_key(partition))
         if stored is None:
             return LeaseSeen(None)
         return LeaseSeen(msgspec.json.decode(stored.content, type=Lease), stored.sequence)
 
-    async def put_lease(self, lease: Lease, revision: int) -> int | None:
-        put = await self._put("lease", msgspec.json.encode(lease), {"Nats-TTL": _LIFE}, revision)
+    async def put_lease(self, lease: Lease, revision: int, partition: int = 0) -> int | None:
+        put = await self._put(_lease_key(partition), msgspec.json.encode(lease), {"Nats-TTL": _LIFE}, revision)
         if lease.free:
             await self._tell()
         return put

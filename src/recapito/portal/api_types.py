@@ -145,7 +145,7 @@ class SeriesAnswer(Shape, frozen=True):
     """Attempts counted by time: `GET /deliveries/series`, in `series`."""
 
     value: list[SeriesBucket] = []
-    newest: int = 0
+    newest: int | str = 0
     complete: bool = True
     now: str = ""
 

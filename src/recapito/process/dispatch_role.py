@@ -15,6 +15,7 @@ from recapito.composition.dispatch import Dispatch, make_dispatch
 from recapito.composition.observability import make_observers
 from recapito.composition.stores import make_backend, make_keyring
 from recapito.dispatch.status_reporter import StatusReporter
+from recapito.domain.cluster.partition import Partition
 from recapito.observability.journal import Journal
 from recapito.observability.status import Status, to_bytes
 from recapito.process.role import HEARTBEAT_MISSED_NS, HEARTBEAT_NS, Loss, open_link, report_ready, run_role
@@ -37,7 +38,8 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
     wakeup = Wakeup(socket.socket(fileno=config.wake), HEARTBEAT_MISSED_NS)
     observers = make_observers(settings, "dispatch", clock, journal)
     link, lost = open_link(settings, config), Loss()
-    async with make_backend(settings, journal, lost.found).open_dispatch(clock) as stores:
+    partition = Partition(config.partition, config.partitions)
+    async with make_backend(settings, journal, lost.found, partition).open_dispatch(clock) as stores:
         keyring, identity = make_keyring(settings, stores.registry), access.prepare_identity(settings)
         permit = None if link is None else link.may_send
         dispatch = make_dispatch(settings, stores, keyring, clock, journal, identity, observers, wakeup.ring, permit)

@@ -12,5 +12,12 @@ from recapito.process.app_server import AppServer
 class HttpServer(AppServer):
     """Serves publish, management and operation."""
 
-    def __init__(self, surface: Surface, tls: SSLContext | None = None, client_of: ClientOf | None = None) -> None:
-        super().__init__(surface.app, partial(FastPublishProtocol, surface.publish, client_of=client_of), tls)
+    def __init__(
+        self,
+        surface: Surface,
+        tls: SSLContext | None = None,
+        client_of: ClientOf | None = None,
+        secure: bool = False,
+    ) -> None:
+        protocol = partial(FastPublishProtocol, surface.publish, client_of=client_of, secure=secure)
+        super().__init__(surface.app, protocol, tls)

@@ -19,6 +19,7 @@ from recapito.composition.observability import make_observers
 from recapito.composition.stores import make_backend, make_keyring
 from recapito.contracts.backend import Backend
 from recapito.domain import limits
+from recapito.domain.cluster.partition import Partition
 from recapito.domain.cluster.view import ClusterView
 from recapito.observability.journal import Journal
 from recapito.observability.status import DispatchStatus
@@ -43,7 +44,8 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
     status, observers = DispatchStatus(), make_observers(settings, "intake", clock, journal)
     listener = socket.socket(fileno=config.listener)
     link, lost = open_link(settings, config), Loss()
-    backend = make_backend(settings, journal, lost.found)
+    partition = Partition(config.partition, config.partitions)
+    backend = make_backend(settings, journal, lost.found, partition)
     async with backend.open_intake(clock) as stores:
         intake = make_intake(
             settings,
@@ -57,13 +59,14 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
             observers=observers,
             identity=access.prepare_identity(settings),
             cluster=None if link is None else _view_of(link, backend),
+            partition=partition,
         )
         wakeup.listen(intake.notifier.ring, status.update_from)
-        await create_initial_resources(settings, intake.topics, stores.registry)
+        await create_initial_resources(settings, intake.topics, stores.registry, partition)
         await follow_estate(intake, lambda: None)
         client_of = None if link is None else make_client_of(settings)
         front = socket.socket(fileno=config.front) if config.front >= 0 else None
-        services = intake_services(settings, intake, listener, wakeup.ring, front, client_of)
+        services = intake_services(settings, intake, listener, wakeup.ring, front, client_of, partition.alone)
         services = [ServiceTask(lost.wait), *services]
         report = partial(report_ready, config, b"intake")
         await run_services(services, stop_order(), partial(when_applied, intake, report))
@@ -85,12 +88,15 @@ def intake_services(
     ring: Callable[[], None],
     front: socket.socket | None,
     client_of: ClientOf | None = None,
+    ends_tls: bool = True,
 ) -> list[ServiceTask]:
     """The services of intake. When they end, every publish that was accepted is stored and answered.
 
-    Dispatch is rung every second as well: a change without a ring, after a failed commit say, is seen then.
+    Dispatch is rung every second as well: a change without a ring, after a failed commit say, is seen then. If TLS
+    ends at the router of the node instead, the URLs in answers are those that the clients used all the same.
     """
-    server = HttpServer(intake.surface, access.make_tls(settings), client_of)
+    tls = access.make_tls(settings) if ends_tls else None
+    server = HttpServer(intake.surface, tls, client_of, secure=settings.tls.on)
 
     async def finish_requests(task: "asyncio.Task[None]") -> None:
         server.stop()

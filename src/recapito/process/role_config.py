@@ -10,6 +10,7 @@ class RoleConfig(msgspec.Struct, frozen=True):
 
     node: the socket by which the parent tells a node of a cluster what it knows; -1 elsewhere.
     front: the listening socket of an Azurite's front; -1 if there is none.
+    partition, partitions: the partition of the cluster that the role works for, and the number of them.
     """
 
     settings: dict[str, object]
@@ -19,3 +20,5 @@ class RoleConfig(msgspec.Struct, frozen=True):
     ready: int
     node: int = -1
     front: int = -1
+    partition: int = 0
+    partitions: int = 1

@@ -1,4 +1,4 @@
-"""The standby role: it serves HTTP for a node that does not own, by forwarding to the owner.
+"""The standby role: it serves HTTP by forwarding, for a node that does not own, or for all partitions of several.
 
 It is a process of its own, which alone loads the HTTP client of the router.
 """
@@ -8,13 +8,19 @@ import os
 import socket
 from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from recapito.api.router.app import make_standby
-from recapito.api.router.forward import Forwarder
+from starlette.types import ASGIApp
+
+from recapito.api.router.app import make_router, make_standby
+from recapito.api.router.forward import UNIX, Forwarder
+from recapito.api.router.partitions import PartitionRouter
 from recapito.api.server.protocol import HttpProtocol
 from recapito.composition import identity as access
-from recapito.composition.cluster_secret import read_secret
+from recapito.composition.cluster_secret import make_client_of, read_secret
+from recapito.composition.partition_paths import socket_of
+from recapito.domain.cluster.member import NodeState
 from recapito.domain.cluster.view import ClusterView
 from recapito.process.app_server import AppServer
 from recapito.process.node_link import NodeLink
@@ -37,10 +43,9 @@ def run_standby() -> int:
 
 async def _run(settings: Settings, config: RoleConfig) -> None:
     link = NodeLink(config.node, settings.cluster.node_name)
-    forwarder = Forwarder(lambda: _owner_url(link.view), read_secret(settings), access.make_node_tls(settings))
+    forwarder, app = _make_app(settings, link, config.partitions)
     link.listen(forwarder.owner_changed)
-    app = make_standby(forwarder, lambda: link.view, access.make_status_access(settings))
-    server = AppServer(app, HttpProtocol, access.make_tls(settings))
+    server = AppServer(app, partial(HttpProtocol, client_of=make_client_of(settings)), access.make_tls(settings))
 
     async def finish(task: "asyncio.Task[None]") -> None:
         server.stop()
@@ -58,6 +63,30 @@ async def _run(settings: Settings, config: RoleConfig) -> None:
         await forwarder.close()
 
 
+def _make_app(settings: Settings, link: NodeLink, partitions: int) -> tuple[Forwarder | PartitionRouter, ASGIApp]:
+    secret, tls, status = read_secret(settings), access.make_node_tls(settings), access.make_status_access(settings)
+    if partitions == 1:
+        forwarder = Forwarder(lambda: _owner_url(link.view), secret, tls)
+        return forwarder, make_standby(forwarder, lambda: link.view, status)
+    forwarders = [
+        Forwarder(partial(_partition_url, settings, link, number), secret, tls, partition=number)
+        for number in range(partitions)
+    ]
+    router = PartitionRouter(forwarders, secret)
+    return router, make_router(router, lambda: link.view, status)
+
+
 def _owner_url(view: ClusterView) -> str:
     """The owner's URL, unless this node itself is about to own: then nothing is forwarded."""
     return view.owner_url if view.owner != view.node else ""
+
+
+def _partition_url(settings: Settings, link: NodeLink, number: int) -> str:
+    """The way to the owner of a partition: a socket in this node, or the router of another one."""
+    view = link.view
+    if number >= len(view.partitions):
+        return ""
+    partition = view.partitions[number]
+    if partition.owner != view.node:
+        return partition.url
+    return f"{UNIX}{socket_of(settings.data, number)}" if partition.state is NodeState.OWNER else ""

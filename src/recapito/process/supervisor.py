@@ -15,6 +15,7 @@ from types import MappingProxyType
 import msgspec
 
 from recapito.clock import ClockOrigin
+from recapito.domain.cluster.partition import WHOLE, Partition
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal
 from recapito.process.child import Child, Ending
@@ -73,10 +74,12 @@ class Supervisor:
         journal: Journal,
         front: socket.socket | None = None,
         links: Mapping[str, socket.socket] = MappingProxyType({}),
+        partition: Partition = WHOLE,
     ) -> None:
         self._settings = settings
         self._listener = listener
         self._front = front
+        self._partition = partition
         self._journal = journal
         self._wakes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._ready_pipe = os.pipe()
@@ -159,7 +162,8 @@ class Supervisor:
 
         def config() -> bytes:
             assert self._origin is not None
-            return msgspec.json.encode(RoleConfig(msgspec.to_builtins(self._settings), self._origin, *numbers))
+            tree = msgspec.to_builtins(self._settings)
+            return msgspec.json.encode(RoleConfig(tree, self._origin, *numbers, *self._partition))
 
         words = () if link is None else ("cluster",)
         return Child(role, config, [number for number in numbers if number >= 0], self._journal, words)

@@ -5,7 +5,6 @@ import json
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
 
 from recapito.api.auth.access import Access
 from recapito.api.router.app import make_standby
@@ -15,23 +14,13 @@ from recapito.domain.cluster.member import NodeState
 from recapito.domain.cluster.view import ClusterView, StreamCopy
 from recapito.identity.cluster_secret import FORWARDED, ClusterSecret
 from recapito.process.app_server import AppServer
+from tests.api.router.asking import Answer, ask_at
 from tests.kit.http_server import ArrivedRequest, CannedReply, LoopbackServer
 
 SECRET = ClusterSecret.new()
 PUBLISH = (
     "POST /topics/orders/api/events?a=%2F HTTP/1.1\r\nHost: orders.example\r\nContent-Length: 2\r\nX-A: 1\r\n\r\n[]"
 )
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def codes(self) -> list[str]:
-        """The codes of an error of the data plane."""
-        return [detail["code"] for detail in json.loads(self.body)["error"]["details"]]
 
 
 Ask = Callable[[str], Awaitable[Answer]]
@@ -47,23 +36,13 @@ def at_standby(view: ClusterView, talk: Callable[[Ask, Forwarder], Awaitable[Non
             port = listener.getsockname()[1]
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             try:
-                await asyncio.wait_for(talk(lambda request: _ask(port, request), forwarder), 15)
+                await asyncio.wait_for(talk(lambda request: ask_at(port, request), forwarder), 15)
             finally:
                 server.stop()
                 await serving
                 await forwarder.close()
 
     asyncio.run(run())
-
-
-async def _ask(port: int, request: str) -> Answer:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request.encode())
-    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-    headers = {line.partition(":")[0].lower(): line.partition(":")[2].strip() for line in head[1:] if line}
-    body = await reader.readexactly(int(headers["content-length"])) if "content-length" in headers else b""
-    writer.close()
-    return Answer(int(head[0].split()[1]), headers, body)
 
 
 def view_of(owner_url: str, owner: str = "a") -> ClusterView:
@@ -142,7 +121,7 @@ def test_a_change_of_owner_ends_what_hangs() -> None:
         server = AppServer(forwarder, HttpProtocol)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             serving = asyncio.create_task(server.serve(sockets=[listener]))
-            asking = asyncio.create_task(_ask(listener.getsockname()[1], PUBLISH))
+            asking = asyncio.create_task(ask_at(listener.getsockname()[1], PUBLISH))
             await asyncio.wait_for(arrived.wait(), 10)
             owner_url = "http://127.0.0.1:1"
             forwarder.owner_changed()

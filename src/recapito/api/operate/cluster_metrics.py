@@ -1,5 +1,6 @@
 """The metrics of a node of a cluster, which the owner and every standby show, each for itself."""
 
+from collections.abc import Collection
 from time import monotonic_ns
 
 from recapito.api.operate.prometheus_text import Metric, PrometheusText, labels
@@ -58,8 +59,8 @@ CLUSTER_TABLE = (
 )
 
 
-def add_cluster(metrics: PrometheusText, view: ClusterView) -> None:
-    """Add the samples of one view."""
+def add_cluster(metrics: PrometheusText, view: ClusterView, table: Collection[Metric] = CLUSTER_TABLE) -> None:
+    """Add the samples of one view, of the families in the table."""
     for state in NodeState:
         metrics.add(STATE, int(state is view.state), labels({"state": state}))
     metrics.add(MEMBERS, len(view.members))
@@ -72,7 +73,8 @@ def add_cluster(metrics: PrometheusText, view: ClusterView) -> None:
         metrics.add(BEHIND, copy.behind, written)
         metrics.add(BYTES, copy.bytes, written)
         metrics.add(MAX_BYTES, copy.max_bytes, written)
-        metrics.add(DOUBT, int(copy.doubt), written)
+        if DOUBT in table:
+            metrics.add(DOUBT, int(copy.doubt), written)
     for server, lag in view.replica_lag.items():
         metrics.add(REPLICA_LAG, lag, labels({"server": server}))
     metrics.add(HEALTHY, int(not view.problems))

@@ -1,4 +1,5 @@
-"""The HTTP surface of a standby: it forwards requests to the owner, and answers health, readiness and metrics itself.
+"""The HTTP surface of a standby, which forwards requests to the owner, and of the router of several partitions, which
+forwards each to the owners of its partitions and merges their answers. Both answer health, readiness and metrics.
 
-Only a standby's process loads this package, with its HTTP client.
+Only the process that forwards loads this package, with its HTTP client.
 """

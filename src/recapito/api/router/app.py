@@ -1,6 +1,6 @@
-"""The ASGI application of a standby: three paths of its own, everything else forwarded to the owner."""
+"""The ASGI applications of a standby and of a router: three paths of their own, everything else forwarded to owners."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from typing import Any
 
@@ -12,12 +12,17 @@ from recapito.api.auth.management import check_near
 from recapito.api.errors import Forbidden
 from recapito.api.operate.cluster_metrics import CLUSTER_TABLE, FORWARDS, add_cluster
 from recapito.api.operate.metric_table import READY
-from recapito.api.operate.prometheus_text import CONTENT_TYPE, PrometheusText, labels
+from recapito.api.operate.prometheus_text import CONTENT_TYPE, Metric, PrometheusText, labels
 from recapito.api.publish.authenticate import bearer_of
-from recapito.api.router.forward import Forwarder
+from recapito.api.router.forward import ForwardCounts, Forwarder, GatheredAnswer
+from recapito.api.router.partitions import PartitionRouter
+from recapito.api.router.relabel import SHOWN_BY_ROUTER, Relabelled
 from recapito.domain.cluster.view import ClusterView
 
 _JSON = "application/json; charset=utf-8"
+_NO_TOKEN = msgspec.json.encode(
+    {"error": {"code": "Unauthorized", "message": "Send the scrape token as a bearer token."}}
+)
 
 
 def make_standby(forwarder: Forwarder, view: Callable[[], ClusterView], access: Access) -> ASGIApp:
@@ -31,16 +36,71 @@ def make_standby(forwarder: Forwarder, view: Callable[[], ClusterView], access: 
         elif path == "/readyz":
             status, body = readiness(view(), _may_see(scope, access))
             await _answer(send, scope, status, _JSON, msgspec.json.encode(body))
+        elif path == "/metrics" and not _may_see(scope, access):
+            await _answer(send, scope, 401, _JSON, _NO_TOKEN)
         elif path == "/metrics":
-            if _may_see(scope, access):
-                await _answer(send, scope, 200, CONTENT_TYPE, _metrics(view(), forwarder))
-            else:
-                body = {"error": {"code": "Unauthorized", "message": "Send the scrape token as a bearer token."}}
-                await _answer(send, scope, 401, _JSON, msgspec.json.encode(body))
+            metrics = _metrics(view(), forwarder.counts, CLUSTER_TABLE)
+            await _answer(send, scope, 200, CONTENT_TYPE, metrics)
         else:
             await forwarder(scope, receive, send)
 
     return app
+
+
+def make_router(router: PartitionRouter, view: Callable[[], ClusterView], access: Access) -> ASGIApp:
+    """Health, readiness and metrics of this node with its partitions, and the partitions' answers to the rest."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        path = scope["path"] if scope["method"] in ("GET", "HEAD") else ""
+        if path == "/healthz":
+            await _answer(send, scope, 200, _JSON, msgspec.json.encode({"status": "ok"}))
+        elif path == "/readyz":
+            near = await router.near(scope, path)
+            status, body = readiness_of_all(view(), near, _may_see(scope, access))
+            await _answer(send, scope, status, _JSON, msgspec.json.encode(body))
+        elif path == "/metrics" and not _may_see(scope, access):
+            await _answer(send, scope, 401, _JSON, _NO_TOKEN)
+        elif path == "/metrics":
+            relabelled = Relabelled(_metrics(view(), router.counts, SHOWN_BY_ROUTER))
+            for number, answer in (await router.near(scope, path)).items():
+                if answer is not None and answer.status == 200:
+                    relabelled.add(answer.body, number)
+            await _answer(send, scope, 200, CONTENT_TYPE, relabelled.to_bytes())
+        else:
+            await router(scope, receive, send)
+
+    return app
+
+
+def readiness_of_all(
+    view: ClusterView, near: Mapping[int, GatheredAnswer | None], details: bool
+) -> tuple[int, dict[str, Any]]:
+    """Ready while every partition has an owner, and the partitions that this node owns are ready."""
+    checks = {}
+    for partition in view.partitions:
+        answer = near.get(partition.number)
+        if not partition.owner:
+            checks[partition.number] = "no owner: wait, or look at `recapito cluster status`"
+        elif partition.owner == view.node and (answer is None or answer.status != 200):
+            checks[partition.number] = _why(answer)
+    ready = bool(view.partitions) and not checks
+    body: dict[str, Any] = {"status": "ready" if ready else "not ready"}
+    if details:
+        owners = {
+            f"partition {each.number}": checks.get(each.number, f"ok: node '{each.owner}' owns")
+            for each in view.partitions
+        }
+        body |= {"node": view.node, "state": view.state, "checks": {**owners, **view.problems}}
+    return (200 if ready else 503), body
+
+
+def _why(answer: GatheredAnswer | None) -> str:
+    """The failing checks of a partition, as its intake tells them."""
+    if answer is None:
+        return "it starts, or does not answer"
+    checks = msgspec.json.decode(answer.body, type=dict[str, Any]).get("checks", {})
+    return "; ".join(f"{name}: {reason}" for name, reason in checks.items() if reason != "ok") or "not ready"
 
 
 def readiness(view: ClusterView, details: bool) -> tuple[int, dict[str, Any]]:
@@ -69,11 +129,10 @@ def _may_see(scope: Scope, access: Access) -> bool:
     return True
 
 
-def _metrics(view: ClusterView, forwarder: Forwarder) -> bytes:
-    metrics = PrometheusText((READY, *CLUSTER_TABLE))
+def _metrics(view: ClusterView, counts: ForwardCounts, table: tuple[Metric, ...]) -> bytes:
+    metrics = PrometheusText((READY, *table))
     metrics.add(READY, int(bool(view.owner)), labels({"check": "owner"}))
-    add_cluster(metrics, view)
-    counts = forwarder.counts
+    add_cluster(metrics, view, table)
     for outcome in ("forwarded", "unsent", "unknown"):
         metrics.add(FORWARDS, getattr(counts, outcome), labels({"outcome": outcome}))
     return b"".join(metrics.to_parts())

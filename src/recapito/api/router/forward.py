@@ -1,4 +1,4 @@
-"""Forwarding of requests from a standby to the owner.
+"""Forwarding of requests to an owner: from a standby to the node that owns, from a router to a partition.
 
 The law: a request that was not sent at all may be sent again, by the client; the outcome of every other one without an
 answer is unknown, and the answer says so. The owner sees the client's own address, signed by this node, so that a
@@ -9,8 +9,9 @@ import asyncio
 import errno
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from ssl import SSLContext
+from typing import Any, NamedTuple
 
 import aiohttp
 from multidict import CIMultiDict
@@ -28,12 +29,14 @@ from recapito.errors import Busy, CallerError
 from recapito.identity.cluster_secret import FORWARDED, ClusterSecret
 
 NOT_OWNER = b"x-recapito-not-owner"
+PARTITION = b"x-recapito-partition"
+UNIX = "unix:"
 CONNECT_S = 1.0
 IDLE_S = 30.0  # below the owner's own limit, so that it does not close a connection that is about to be used
 _HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 )
-_RETRY_S = 1
+RETRY_S = 1
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]
 
 
@@ -54,10 +57,23 @@ class ForwardCounts:
         self.unknown = 0
 
 
-class Forwarder:
-    """An ASGI application that forwards every request. `owner` returns the URL of the owner, empty if there is none.
+class GatheredAnswer(NamedTuple):
+    """The whole answer of an owner."""
 
-    It must be made on a running event loop.
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+    async def send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+class Forwarder:
+    """An ASGI application that forwards every request to one owner. It must be made on a running event loop.
+
+    owner: returns the URL of the owner, or `unix:` and the path of its socket on this machine; empty if there is none.
+    partition: the one of several that it forwards to, which another node is told.
     """
 
     def __init__(
@@ -67,8 +83,11 @@ class Forwarder:
         tls: SSLContext | None = None,
         read_s: float = limits.FORWARD_READ_NS / SECOND,
         publish_s: float = limits.FORWARD_PUBLISH_NS / SECOND,
+        partition: int | None = None,
     ) -> None:
         self._owner = owner
+        self._partition = partition
+        self._name = "The cluster" if partition is None else f"Partition {partition} of the cluster"
         self._secret = secret
         self._bodies = BodyReader()
         self._read_s = read_s
@@ -104,8 +123,17 @@ class Forwarder:
         if owner != self._url:
             self._leave()
         if self._session is None:
-            self._session, self._url = _open_session(self._tls), owner
+            self._session, self._url = _open_session(self._tls, owner), owner
         return self._session
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the owner is on this machine, in this node."""
+        return self._owner().startswith(UNIX)
+
+    @property
+    def has_owner(self) -> bool:
+        return bool(self._owner())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         publishes = target_of(scope["path"], scope["headers"]) is not None
@@ -114,30 +142,45 @@ class Forwarder:
         except ClientGone:
             return
         except (CallerError, Busy, OutcomeUnknown) as error:
-            await _refuse(send, error, publishes)
+            await refuse(send, error, publishes)
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send, publishes: bool) -> None:
         headers = scope["headers"]
-        if any(name == FORWARDED and self._secret.verify(value, int(time.time())) for name, value in headers):
-            raise NoOwner("This node is not the owner, and nothing was done.", _RETRY_S)
+        if is_forwarded(headers, self._secret):
+            raise NoOwner("This node is not the owner, and nothing was done.", RETRY_S)
         if self._open >= limits.FORWARDS:
-            raise Busy("Too many requests wait for the owner of the cluster. Try again.", _RETRY_S)
+            raise Busy("Too many requests wait for the owner of the cluster. Try again.", RETRY_S)
         self._open += 1
         try:
-            body = await self._bodies.read(_plain(headers), receive, limits.PUBLISH_BYTES)
-            await self._exchange(scope, body, send, publishes)
+            body = await self._bodies.read(plain(headers), receive, limits.PUBLISH_BYTES)
+            await self.relay(scope, body, send, publishes)
         finally:
             self._open -= 1
 
-    async def _exchange(self, scope: Scope, body: bytes, send: Send, publishes: bool) -> None:
+    async def ask(self, scope: Scope, body: bytes = b"") -> GatheredAnswer:
+        """Forward a request, and return the whole answer. Raises NoOwner or OutcomeUnknown."""
+        parts: list[MutableMapping[str, Any]] = []
+
+        async def gather(message: MutableMapping[str, Any]) -> None:
+            parts.append(message)
+
+        try:
+            await self.relay(scope, body, gather, publishes=False)
+        except ClientGone as error:
+            raise OutcomeUnknown from error
+        return GatheredAnswer(parts[0]["status"], parts[0]["headers"], b"".join(part["body"] for part in parts[1:]))
+
+    async def relay(self, scope: Scope, body: bytes, send: Send, publishes: bool) -> None:
+        """Forward a request, and send the answer on. Raises NoOwner, OutcomeUnknown or ClientGone."""
         owner = self._owner()
         if not owner:
-            raise NoOwner("The cluster has no owner at this moment. Try again.", _RETRY_S)
+            raise NoOwner(f"{self._name} has no owner at this moment. Try again.", RETRY_S)
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_S, sock_read=self._publish_s if publishes else self._read_s
         )
         query = scope["query_string"]
-        url = owner + scope["raw_path"].decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
+        base = "http://recapito" if owner.startswith(UNIX) else owner
+        url = base + scope["raw_path"].decode("latin-1") + (f"?{query.decode('latin-1')}" if query else "")
         began = False
         try:
             async with self._reach(owner).request(
@@ -150,7 +193,7 @@ class Forwarder:
                 timeout=timeout,
             ) as answer:
                 if NOT_OWNER.decode() in answer.headers:
-                    raise NoOwner("The owner of the cluster changes at this moment. Try again.", _RETRY_S)
+                    raise NoOwner(f"{self._name} changes its owner at this moment. Try again.", RETRY_S)
                 began = True
                 await _send_head(send, answer.status, answer.raw_headers)
                 async for part in answer.content.iter_any():
@@ -159,7 +202,8 @@ class Forwarder:
                 self.counts.forwarded += 1
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             self.counts.unsent += 1
-            raise NoOwner("The owner of the cluster cannot be reached, and nothing was done. Try again.") from error
+            message = f"{self._name} has an owner that cannot be reached, and nothing was done. Try again."
+            raise NoOwner(message, RETRY_S) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self.counts.unknown += 1
             if began:
@@ -170,16 +214,23 @@ class Forwarder:
         forwarded = CIMultiDict(
             (name.decode("latin-1"), value.decode("latin-1"))
             for name, value in scope["headers"]
-            if name not in _HOP_BY_HOP and name not in (FORWARDED, b"expect", b"content-length")
+            if name not in _HOP_BY_HOP and name not in (FORWARDED, PARTITION, b"expect", b"content-length")
         )
         if body or scope["method"] in ("POST", "PUT", "PATCH"):
             forwarded["Content-Length"] = str(len(body))
         signed = self._secret.sign(peer_of(scope) or "", int(time.time()))
         forwarded[FORWARDED.decode()] = signed.decode("latin-1")
+        if self._partition is not None:
+            forwarded[PARTITION.decode()] = str(self._partition)
         return forwarded
 
 
-def _open_session(tls: SSLContext | None) -> aiohttp.ClientSession:
+def is_forwarded(headers: Iterable[tuple[bytes, bytes]], secret: ClusterSecret) -> bool:
+    """Whether a node of this cluster forwards the request."""
+    return any(name == FORWARDED and secret.verify(value, int(time.time())) is not None for name, value in headers)
+
+
+def _open_session(tls: SSLContext | None, owner: str) -> aiohttp.ClientSession:
     """A session of aiohttp that judges every address it dials."""
 
     def make_socket(info: AddressInfo) -> socket.socket:
@@ -189,13 +240,17 @@ def _open_session(tls: SSLContext | None) -> aiohttp.ClientSession:
             raise OSError(errno.EACCES, f"egress refused {address}: {reason}")
         return socket.socket(info[0], info[1], info[2])
 
-    connector = aiohttp.TCPConnector(
-        ssl=tls or True, limit=limits.FORWARDS, keepalive_timeout=IDLE_S, socket_factory=make_socket
-    )
+    connector: aiohttp.BaseConnector
+    if owner.startswith(UNIX):
+        connector = aiohttp.UnixConnector(owner.removeprefix(UNIX), limit=limits.FORWARDS, keepalive_timeout=IDLE_S)
+    else:
+        connector = aiohttp.TCPConnector(
+            ssl=tls or True, limit=limits.FORWARDS, keepalive_timeout=IDLE_S, socket_factory=make_socket
+        )
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
 
 
-def _plain(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def plain(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """The headers without an encoding: the owner judges that."""
     return {name: value for name, value in headers if name != b"content-encoding"}
 
@@ -205,9 +260,10 @@ async def _send_head(send: Send, status: int, headers: Iterable[tuple[bytes, byt
     await send({"type": "http.response.start", "status": status, "headers": kept})
 
 
-async def _refuse(send: Send, error: Exception, publishes: bool) -> None:
+async def refuse(send: Send, error: Exception, publishes: bool) -> None:
+    """Answer with an error; a client learns whether the request may have been carried out."""
     if isinstance(error, OutcomeUnknown):
-        retry = ((b"retry-after", b"%d" % _RETRY_S),)
+        retry = ((b"retry-after", b"%d" % RETRY_S),)
         message = "The owner of the cluster did not answer; whether the request was carried out is unknown. Try again."
         refused = Refusal(503, "ServiceUnavailable", "OutcomeUnknown", message, None, retry, "OutcomeUnknown")
     else:

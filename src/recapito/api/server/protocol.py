@@ -22,12 +22,13 @@ ClientOf = Callable[[Sequence[tuple[bytes, bytes]]], str | None]
 class HttpProtocol(HttpToolsProtocol):
     """One connection. `begin` and `complete` are called at the head and the end of each request to answer.
 
-    `client_of` is None on a server that is no node of a cluster.
+    `client_of` is None on a server that is no node of a cluster. `secure`: clients use https, wherever TLS ends.
     """
 
-    def __init__(self, *, client_of: ClientOf | None = None, **arguments: Any) -> None:
+    def __init__(self, *, client_of: ClientOf | None = None, secure: bool = False, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._client_of = client_of
+        self._secure = secure
         self._peer: tuple[str, int] | None = None
         self._between = True  # the parser is not within a request
         self._in_body = False
@@ -39,6 +40,8 @@ class HttpProtocol(HttpToolsProtocol):
         """Start the timer that waits for requests."""
         super().connection_made(transport)
         self._peer = self.client
+        if self._secure:
+            self.scheme = "https"
         self._used_at = self.loop.time()
         self._rest(self.timeout_keep_alive)
 

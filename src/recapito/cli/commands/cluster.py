@@ -25,8 +25,9 @@ Store = Annotated[str | None, typer.Option(help="NATS servers: nats://HOST:PORT,
 Data = Annotated[str | None, typer.Option(help="Data directory of the node.", show_default="recapito-data")]
 SettingsFile = Annotated[Path | None, typer.Option("--settings", help="Settings file; see `recapito settings`.")]
 Replicas = Annotated[int, typer.Option(min=3, max=5, help="NATS servers that keep a copy of each stream.")]
-LogMb = Annotated[int, typer.Option(min=64, help="Most MB of the stream of events, on each server.")]
-LanesMb = Annotated[int, typer.Option(min=64, help="Most MB of the stream of deliveries, on each server.")]
+LogMb = Annotated[int, typer.Option(min=64, help="Most MB of the streams of events, on each server.")]
+LanesMb = Annotated[int, typer.Option(min=64, help="Most MB of the streams of deliveries, on each server.")]
+Partitions = Annotated[int, typer.Option(min=1, max=limits.PARTITIONS, help="Owners side by side; fixed for good.")]
 
 
 def load(store: str | None, data: str | None, file: Path | None) -> Settings:
@@ -61,10 +62,11 @@ def init(
     replicas: Replicas = 3,
     log_mb: LogMb = 4096,
     lanes_mb: LanesMb = 2048,
+    partitions: Partitions = 1,
 ) -> None:
     """Make a cluster, once, with this data directory as its first node's."""
     chosen = load(store, data, settings)
-    sizes = setup().StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
+    sizes = setup().StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas, partitions)
     asyncio.run(setup().init(chosen, sizes))
     secret = chosen.cluster.secret_in(chosen.data)
     typer.echo(f"The cluster '{chosen.cluster.name}' is made, and {chosen.data} is its first node's directory.")
@@ -192,7 +194,10 @@ def _read_secret(file: str) -> ClusterSecret:
 
 
 def _lines(shown: dict[str, Any]) -> list[str]:
-    lines = [f"owner     {shown['owner'] or 'none'}"]
+    if len(shown["partitions"]) == 1:
+        lines = [f"owner     {shown['owner'] or 'none'}"]
+    else:
+        lines = [f"partition {each['partition']}: {each['owner'] or 'no owner'}" for each in shown["partitions"]]
     for member in shown["members"]:
         behind = "" if member["behind"] in (0, None) else f", {member['behind']} messages behind"
         clock = "" if member["clock"] == "ok" else f", {member['clock']}"

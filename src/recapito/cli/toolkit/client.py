@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import ssl
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -100,7 +101,11 @@ class ApiClient:
             answer = self._ask(method, target, content, timeout_s)
         if answer.status >= 300 or answer.portal:
             raise self._refusal(answer)
-        return self._decode(answer.body)
+        decoded = self._decode(answer.body)
+        if isinstance(decoded, dict) and (missing := decoded.get("missingPartitions")):
+            names = ", ".join(map(str, missing))
+            print(f"recapito: partitions {names} of the cluster do not answer, and are left out", file=sys.stderr)
+        return decoded
 
     def _ask(self, method: str, target: str, content: bytes | None, timeout_s: float) -> ApiAnswer:
         headers = {"Content-Type": "application/json", **self._bearer(MANAGEMENT)}

@@ -26,6 +26,13 @@ class NodeState(StrEnum):
     DRAINED = "drained"
 
 
+def state_among(states: Iterable[NodeState]) -> NodeState:
+    """The state of a node with these states in its partitions: the most that it does."""
+    found = set(states)
+    order = (NodeState.OWNER, NodeState.CLAIMING, NodeState.DRAINED, NodeState.STANDBY)
+    return next((state for state in order if state in found), NodeState.STARTING)
+
+
 class ClusterMember(msgspec.Struct, frozen=True):
     """The words of a node about itself, each second.
 
@@ -34,6 +41,7 @@ class ClusterMember(msgspec.Struct, frozen=True):
     formats: the versions of the stored formats that it reads and writes.
     behind: the messages of the streams that it has not applied yet; None if it does not know.
     wall: its clock when it said this, in ns.
+    lacks: the partitions whose copies it has not loaded, and which it cannot own therefore.
     """
 
     name: str
@@ -44,6 +52,7 @@ class ClusterMember(msgspec.Struct, frozen=True):
     formats: str
     behind: int | None
     wall: int
+    lacks: list[int] = []
 
 
 class Sighting(NamedTuple):

@@ -24,8 +24,20 @@ class StreamCopy(msgspec.Struct, frozen=True):
         return max(self.last - self.applied, 0)
 
 
+class PartitionView(msgspec.Struct, frozen=True):
+    """A partition as its node sees it: its own state there, and the owner with its URL, empty while there is none."""
+
+    number: int
+    state: NodeState
+    owner: str = ""
+    url: str = ""
+
+
 class ClusterView(msgspec.Struct, frozen=True):
-    """The knowledge of a node about its cluster.
+    """The knowledge of a node about its cluster, and about the partition of the role that it is told to.
+
+    The router, which serves all partitions, is told about them in `partitions`, and `owner` names all owners; it is
+    empty while a partition has none.
 
     owner, owner_url: empty while there is none.
     term: the number of the owner's lease; it grows with each change of owners.
@@ -46,6 +58,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     copies: list[StreamCopy] = []
     problems: dict[str, str] = {}
     replica_lag: dict[str, int] = {}
+    partitions: list[PartitionView] = []
 
 
 class Findings(NamedTuple):

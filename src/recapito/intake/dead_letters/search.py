@@ -160,11 +160,15 @@ _decode_marks = msgspec.json.Decoder(list[Redriven]).decode
 
 
 class DeadLetterSearch:
-    """Finds dead letters in a vault. Raises Busy, with the reason, while the vault cannot be reached."""
+    """Finds dead letters in a vault. Raises Busy, with the reason, while the vault cannot be reached.
 
-    def __init__(self, registry: Registry, vault: Vault) -> None:
+    `shares`: other registries may have subscriptions of the same names that write to the same containers.
+    """
+
+    def __init__(self, registry: Registry, vault: Vault, shares: bool = False) -> None:
         self._registry = registry
         self._vault = vault
+        self._shares = shares
 
     async def walk(
         self, selection: DeadLetterQuery, after: Name | None = None
@@ -281,7 +285,7 @@ class DeadLetterSearch:
                 topic = topics[subscription.topic]
                 if topic is not None and selection.takes_subscription(topic, subscription):
                     assert subscription.dead_letter is not None
-                    shared = names[_folder_key(subscription)] > 1
+                    shared = self._shares or names[_folder_key(subscription)] > 1
                     yield LetterOrigin(topic, subscription, subscription.dead_letter.container, shared)
 
     async def _topic(self, id: int) -> Topic | None:

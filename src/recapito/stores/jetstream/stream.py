@@ -18,7 +18,7 @@ from recapito.contracts.stream import (
 )
 from recapito.stores.jetstream.link import Link
 
-LOG_ID = "recapito.log_id"  # of a stream's metadata
+LOG_ID, PARTITIONS = "recapito.log_id", "recapito.partitions"  # of a stream's metadata
 HEADERS_BYTES = 1024  # of a message, kept free of its body
 BATCH = 1000  # messages of one read
 LEADER_BATCH = 16
@@ -91,18 +91,20 @@ class JetStreamStream:
     def state(self) -> StreamState:
         info = self.info()
         state, cluster = info["state"], info.get("cluster") or {}
+        metadata = info["config"].get("metadata") or {}
         return StreamState(
             state["first_seq"],
             state["last_seq"],
             state["bytes"],
             max(info["config"]["max_bytes"], 0),
             _nanoseconds(info["created"]),
-            (info["config"].get("metadata") or {}).get(LOG_ID, ""),
+            metadata.get(LOG_ID, ""),
             cluster.get("leader", ""),
             tuple(
                 Replica(replica["name"], replica.get("current", False), replica.get("lag", 0))
                 for replica in cluster.get("replicas") or ()
             ),
+            int(metadata.get(PARTITIONS, "1")),
         )
 
     def info(self) -> dict[str, Any]:

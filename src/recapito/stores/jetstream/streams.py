@@ -1,4 +1,6 @@
-"""Both streams of a store on JetStream: connecting to them with all checks, and creating them, once."""
+"""The streams of a store on JetStream, two for each partition: connecting to them with all checks, and creating them,
+once.
+"""
 
 import urllib.error
 import urllib.request
@@ -14,32 +16,38 @@ from recapito.observability.journal import Journal, silent
 from recapito.stores.jetstream import checks
 from recapito.stores.jetstream.client import JetStreamOptions
 from recapito.stores.jetstream.link import Link
-from recapito.stores.jetstream.stream import LOG_ID, JetStreamStream
+from recapito.stores.jetstream.stream import LOG_ID, PARTITIONS, JetStreamStream
 
 MONITOR_S = 3.0
 EXISTS = 10058
 
 
 class JetStreamStreams:
-    """The streams of a store, by one connection."""
+    """The streams of a partition, by one connection, which those of other partitions may share."""
 
-    def __init__(self, link: Link, name: str) -> None:
+    def __init__(self, link: Link, name: str, partition: int = 0) -> None:
         self._link = link
-        self.log = JetStreamStream(link, f"{name}_LOG_0", f"{name}.log.0")
-        self.lanes = JetStreamStream(link, f"{name}_LANES_0", f"{name}.lanes.0")
+        self._name = name
+        self.log = JetStreamStream(link, f"{name}_LOG_{partition}", f"{name}.log.{partition}")
+        self.lanes = JetStreamStream(link, f"{name}_LANES_{partition}", f"{name}.lanes.{partition}")
+
+    def beside(self, partition: int) -> "JetStreamStreams":
+        """The streams of another partition, by the same connection."""
+        return JetStreamStreams(self._link, self._name, partition)
 
     def close(self) -> None:
         self._link.close()
 
 
-def connect(options: JetStreamOptions, journal: Journal = silent) -> JetStreamStreams:
-    """Connect and check servers and streams. SettingsError has every fault, with the server and the remedy.
+def connect(options: JetStreamOptions, journal: Journal = silent, partition: int = 0) -> JetStreamStreams:
+    """Connect and check servers and the streams of a partition.
 
-    It blocks; the connection has a thread and an event loop of its own.
+    SettingsError has every fault, with the server and the remedy. It blocks; the connection has a thread and an event
+    loop of its own.
     """
     link = Link(options, journal)
     try:
-        streams = JetStreamStreams(link, options.name)
+        streams = JetStreamStreams(link, options.name, partition)
         faults = [*_server_faults(options, link), *_stream_faults(streams, journal)]
         if faults:
             raise SettingsError(". ".join(fault[0].upper() + fault[1:] for fault in faults) + ".")
@@ -49,6 +57,23 @@ def connect(options: JetStreamOptions, journal: Journal = silent) -> JetStreamSt
     return streams
 
 
+def connect_all(options: JetStreamOptions, journal: Journal = silent) -> list[JetStreamStreams]:
+    """Connect and check the streams of all partitions, which share one connection."""
+    first = connect(options, journal)
+    try:
+        every = [first, *(first.beside(number) for number in range(1, first.log.state().partitions))]
+        faults = [fault for streams in every[1:] for fault in _stream_faults(streams, journal)]
+        if faults:
+            raise SettingsError(". ".join(fault[0].upper() + fault[1:] for fault in faults) + ".")
+    except (StreamMissing, StreamUnknown) as error:
+        first.close()
+        raise SettingsError(str(error)) from error
+    except BaseException:
+        first.close()
+        raise
+    return every
+
+
 def create(
     options: JetStreamOptions,
     log_id: str,
@@ -56,21 +81,24 @@ def create(
     lanes_bytes: int,
     replicas: int = checks.LEAST_REPLICAS,
     journal: Journal = silent,
+    partitions: int = 1,
 ) -> None:
-    """Create both streams, empty. SettingsError if one exists or the servers are not fit."""
+    """Create the streams, empty; all partitions share the bounds. SettingsError: one exists, or servers are not fit."""
     link = Link(options, journal)
     try:
         faults = list(_server_faults(options, link))
         if faults:
             raise SettingsError(". ".join(fault[0].upper() + fault[1:] for fault in faults) + ".")
-        streams = JetStreamStreams(link, options.name)
-        for stream, size in ((streams.log, log_bytes), (streams.lanes, lanes_bytes)):
-            _create(link, stream, log_id, size, replicas)
+        for partition in range(partitions):
+            streams = JetStreamStreams(link, options.name, partition)
+            for stream, size in ((streams.log, log_bytes), (streams.lanes, lanes_bytes)):
+                _create(link, stream, log_id, size // partitions, replicas, partitions)
     finally:
         link.close()
 
 
-def _create(link: Link, stream: JetStreamStream, log_id: str, size: int, replicas: int) -> None:
+def _create(link: Link, stream: JetStreamStream, log_id: str, size: int, replicas: int, partitions: int) -> None:
+    metadata = {LOG_ID: log_id} | ({PARTITIONS: str(partitions)} if partitions > 1 else {})
     config = {
         "name": stream.name,
         "subjects": [stream.subject],
@@ -82,7 +110,7 @@ def _create(link: Link, stream: JetStreamStream, log_id: str, size: int, replica
         "max_age": 0,
         "num_replicas": replicas,
         "allow_direct": True,
-        "metadata": {LOG_ID: log_id},
+        "metadata": metadata,
     }
     try:
         stream.info()

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -110,12 +111,15 @@ class ReplicatedBackend(SqliteBackend):
             epochs = [await _in_thread(database.claim) for database in databases]
         return epochs[0]
 
-    async def found(self) -> None:
-        """Publish the content of the directory, or empty stores, as the beginning of two new streams."""
+    async def found(self, first_id: int = 0) -> None:
+        """Publish the content of the directory, or empty stores, as the beginning of two new streams.
+
+        Topics and subscriptions of an empty store get ids above `first_id`.
+        """
         self._make_directory()
         async with self._alone(founding=True) as databases:
             for database in databases:
-                await _in_thread(database.found)
+                await _in_thread(partial(database.found, first_id))
 
     async def snapshot(self) -> dict[str, Digest]:
         """Load both streams into an empty directory so that they fit together, while their owner goes on.

@@ -26,8 +26,9 @@ from recapito.stores.replicated.marker import Marker
 from recapito.stores.replicated.message import OVERHEAD_BYTES, CommitHead, Kind, checksum, cut, pack, pack_rows
 from recapito.stores.replicated.rows import Capture, Digest, Diverged, Operation
 from recapito.stores.sqlite.database import Database
-from recapito.stores.sqlite.files.connection import FileKind, FileMedium
+from recapito.stores.sqlite.files.connection import LOG, FileKind, FileMedium
 from recapito.stores.sqlite.files.volume import Ballast
+from recapito.stores.sqlite.sql.registry_sql import begin_ids
 from recapito.stores.sqlite.sql_files import transact
 
 T = TypeVar("T")
@@ -149,9 +150,11 @@ class ReplicatedDatabase(Database):
             self._journal("replica.doubt_ended", stream=self.stream.name, sequence=self.note.sequence)
         self._doubt = ""
 
-    def found(self) -> None:
-        """Publish the content of the file as the beginning of an empty stream."""
+    def found(self, first_id: int = 0) -> None:
+        """Publish the content of the file as the beginning of an empty stream. A new log gives ids above `first_id`."""
         self._check_stream()
+        if first_id and self._kind == LOG:
+            transact(self._copy.connection, lambda connection: begin_ids(connection, first_id))
         self._own(secrets.token_hex(8), lambda _: None)
         self._publish_all()
         self.verify()

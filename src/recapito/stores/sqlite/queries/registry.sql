@@ -1,6 +1,9 @@
 -- Topics and subscriptions, of which those that are deleted have no key; and documents.
 -- Texts with a checksum are read as blobs: damaged ones need not be UTF-8.
 
+-- name: begin_ids
+UPDATE log SET topic_ids = max(topic_ids, ?1), subscription_ids = max(subscription_ids, ?1)
+
 -- name: next_topic_id
 UPDATE log SET topic_ids = topic_ids + 1 RETURNING topic_ids
 

@@ -34,6 +34,11 @@ def topic_by_id(connection: apsw.Connection, id: int) -> Topic | None:
     return _one(connection, "topic_by_id", (id,), rows.topic)
 
 
+def begin_ids(connection: apsw.Connection, above: int) -> None:
+    """Give topics and subscriptions ids above this one from now on."""
+    connection.execute(SQL["begin_ids"], (above,))
+
+
 def topics(connection: apsw.Connection, after: str, limit: int) -> ReadRecords[Topic]:
     return _page(lambda at: connection.execute(SQL["topics"], (at, limit)).fetchall(), after.lower(), -1, rows.topic)
 

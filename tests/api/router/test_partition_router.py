@@ -1,0 +1,214 @@
+"""The router of several partitions: it asks the right owners, and says so when one is missing."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from recapito.api.auth.access import Access
+from recapito.api.router.app import make_router
+from recapito.api.router.forward import PARTITION, Forwarder
+from recapito.api.router.partitions import MISSING, PartitionRouter
+from recapito.api.server.protocol import HttpProtocol
+from recapito.domain.cluster.member import NodeState
+from recapito.domain.cluster.partition import home_of
+from recapito.domain.cluster.view import ClusterView, PartitionView
+from recapito.identity.cluster_secret import FORWARDED, ClusterSecret
+from recapito.process.app_server import AppServer
+from tests.api.router.asking import Answer, ask_at
+from tests.kit.http_server import ArrivedRequest, CannedReply, LoopbackServer
+
+SECRET = ClusterSecret.new()
+P = 3
+GROUP = "/subscriptions/0/resourceGroups/g"
+LIST = f"{GROUP}/providers/Microsoft.EventGrid/topics?api-version=2022-06-15"
+Talk = Callable[[Callable[[str], Awaitable[Answer]]], Awaitable[None]]
+
+
+class Partitions:
+    """The owners of all partitions; a URL that is empty is that of a partition without an owner."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, ArrivedRequest]] = []
+        self.answers: dict[int, CannedReply] = {}
+        self.servers = [LoopbackServer(partial(self._take, number)) for number in range(P)]
+        self.urls = [server.url for server in self.servers]
+
+    def _take(self, number: int, request: ArrivedRequest) -> CannedReply:
+        self.seen.append((number, request))
+        return self.answers.get(number, CannedReply(200, b"{}", {"Content-Type": "application/json"}))
+
+    @property
+    def asked(self) -> list[int]:
+        return [number for number, _ in self.seen]
+
+
+@contextmanager
+def partitions() -> Iterator[Partitions]:
+    it = Partitions()
+    try:
+        yield it
+    finally:
+        for server in it.servers:
+            server.close()
+
+
+def at_router(them: Partitions, talk: Talk) -> None:
+    """Serve a router on a free port, and talk to it."""
+
+    async def run() -> None:
+        forwarders = [
+            Forwarder(partial(them.urls.__getitem__, number), SECRET, partition=number) for number in range(P)
+        ]
+        router = PartitionRouter(forwarders, SECRET)
+        view = ClusterView(
+            "b",
+            NodeState.STANDBY,
+            partitions=[
+                PartitionView(number, NodeState.STANDBY, "a" if them.urls[number] else "", them.urls[number])
+                for number in range(P)
+            ],
+        )
+        app = make_router(router, lambda: view, Access(status_authenticated=False))
+        server = AppServer(app, HttpProtocol)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            try:
+                await asyncio.wait_for(talk(lambda request: ask_at(port, request)), 15)
+            finally:
+                server.stop()
+                await serving
+                await router.close()
+
+    asyncio.run(run())
+
+
+def request(method: str, path: str, *headers: str, body: str = "") -> str:
+    lines = [f"{method} {path} HTTP/1.1", "Host: here", f"Content-Length: {len(body)}", *headers, "", body]
+    return "\r\n".join(lines)
+
+
+def listed(*names: str) -> CannedReply:
+    value = [{"id": f"{GROUP}/{name}", "name": name} for name in names]
+    return CannedReply(200, json.dumps({"value": value}).encode(), {"Content-Type": "application/json"})
+
+
+def test_a_publish_goes_to_the_home_of_its_topic() -> None:
+    """By path and by host name, whatever the case; the owner is told the partition and the client's address."""
+    home = home_of("orders", P)
+
+    async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
+        await ask(request("POST", "/topics/Orders/api/events", body="[]"))
+        host = "POST /api/events HTTP/1.1\r\nHost: ORDERS.westus2-1.eventgrid.azure.net\r\nContent-Length: 0\r\n\r\n"
+        await ask(host)
+
+    with partitions() as them:
+        at_router(them, talk)
+        assert them.asked == [home, home]
+        headers = them.seen[0][1].headers
+        assert headers[PARTITION.decode()] == str(home)
+        assert headers[FORWARDED.decode()].startswith("127.0.0.1 ")
+
+
+def test_a_list_that_lacks_a_partition_says_so() -> None:
+    """The others are shown; a header and a field name the missing one."""
+
+    async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
+        got = await ask(request("GET", LIST))
+        body = json.loads(got.body)
+        assert [each["name"] for each in body["value"]] == ["a", "b", "c"]
+        assert body["missingPartitions"] == [2]
+        assert got.headers[MISSING.decode()] == "2"
+        assert (await ask(request("GET", "/readyz"))).status == 503
+
+    with partitions() as them:
+        them.answers = {0: listed("a", "c"), 1: listed("b")}
+        them.urls[2] = ""
+        at_router(them, talk)
+
+
+def test_a_refusal_of_one_partition_is_the_answer() -> None:
+    """A client that may not list gets 403, not a part of a list; a partition that fails counts as missing."""
+
+    async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
+        assert (await ask(request("GET", LIST))).status == 403
+
+    with partitions() as them:
+        them.answers = {0: listed("a"), 1: CannedReply(403, b"{}"), 2: CannedReply(503, b"{}")}
+        at_router(them, talk)
+
+
+def test_a_resource_is_not_missing_while_a_partition_is() -> None:
+    """404 needs the word of all partitions; with a partition missing it is 503."""
+
+    async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
+        assert (await ask(request("GET", f"{GROUP}?api-version=2022-06-15"))).status == expected
+
+    with partitions() as them:
+        them.answers = dict.fromkeys(range(P), CannedReply(404, b"{}"))
+        expected = 404
+        at_router(them, talk)
+        them.urls[1] = ""
+        expected = 503
+        at_router(them, talk)
+        them.answers[2] = CannedReply(200, b"{}")
+        expected = 200
+        at_router(them, talk)
+
+
+def test_a_write_everywhere_begins_only_with_all_owners() -> None:
+    """Without one owner nothing is sent; with all, the first partition is last, and a refusal ends it."""
+
+    async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
+        assert (await ask(request("PUT", f"{GROUP}?api-version=2022-06-15", body="{}"))).status == expected
+
+    with partitions() as them:
+        them.urls[1], url, expected = "", them.urls[1], 503
+        at_router(them, talk)
+        assert them.asked == []
+        them.urls[1], expected = url, 200
+        at_router(them, talk)
+        assert them.asked == [1, 2, 0]
+        them.seen.clear()
+        them.answers[2], expected = CannedReply(409, b"{}"), 409
+        at_router(them, talk)
+        assert them.asked == [1, 2]
+        them.seen.clear()
+        them.answers[2], expected = CannedReply(404, b"{}"), 200
+        at_router(them, talk)
+        assert them.asked == [1, 2, 0]
+
+
+def test_a_forwarded_request_is_not_forwarded_again() -> None:
+    """A node that does not own its partition refuses it. A header that no node signed changes nothing."""
+
+    async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
+        signed = SECRET.sign("10.0.0.9", int(time.time())).decode()
+        path, number = "/topics/orders/api/events", f"{PARTITION.decode()}: 0"
+        got = await ask(request("POST", path, f"{FORWARDED.decode()}: {signed}", number))
+        assert got.status == 503
+        assert "x-recapito-not-owner" in got.headers
+        forged = await ask(request("POST", path, f"{FORWARDED.decode()}: 127.0.0.1 1 00", f"{PARTITION.decode()}: 9"))
+        assert forged.status == 200
+
+    with partitions() as them:
+        at_router(them, talk)
+        assert them.asked == [home_of("orders", P)]
+        assert them.seen[0][1].headers[PARTITION.decode()] == str(home_of("orders", P))
+
+
+def test_what_partitions_do_not_have_is_refused() -> None:
+    """The refusal is ARM's error with a code of its own, and nothing is sent."""
+
+    async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
+        got = await ask(request("POST", "/estate", body="{}"))
+        assert got.status == 400
+        assert json.loads(got.body)["error"]["code"] == "NotSupportedOnPartitions"
+
+    with partitions() as them:
+        at_router(them, talk)
+        assert them.asked == []

@@ -1,0 +1,58 @@
+"""Placement: every node gets its share, all agree, and few partitions move when a node comes or goes."""
+
+from recapito.domain.cluster.member import ClusterMember, NodeState, Sighting
+from recapito.domain.cluster.partition import Partition, home_of, home_of_id
+from recapito.domain.cluster.placement import able_nodes, place
+from recapito.domain.instant import SECOND
+
+
+def test_each_node_gets_its_share() -> None:
+    """No node has more than its share, rounded up; every partition has an owner; the order of nodes does not matter."""
+    for count in range(1, 9):
+        names = [f"node-{number}" for number in range(count)]
+        placed = place(16, dict.fromkeys(names, ()))
+        assert placed == place(16, dict.fromkeys(reversed(names), ()))
+        assert sorted(placed) == list(range(16))
+        assert max(list(placed.values()).count(name) for name in names) <= -(-16 // count)
+
+
+def test_few_partitions_move() -> None:
+    """When one of four nodes goes, at most its own partitions and those that the shares push on move."""
+    before = place(64, dict.fromkeys("abcd", ()))
+    after = place(64, dict.fromkeys("abc", ()))
+    moved = [number for number in range(64) if before[number] != "d" and before[number] != after[number]]
+    assert len(moved) <= 16
+
+
+def test_a_node_gets_no_partition_that_it_lacks() -> None:
+    """Another node takes it, above its share; a partition that all lack has no preferred owner."""
+    assert set(place(4, {"a": [0, 1, 2, 3], "b": ()}).values()) == {"b"}
+    assert place(2, {"a": [0], "b": [0]}).keys() == {1}
+    assert place(4, {}) == {}
+
+
+def test_nodes_that_cannot_own_are_left_out() -> None:
+    """Drained and starting nodes, and those whose clock is off, are not placed."""
+
+    def seen(name: str, state: NodeState, skew: int = 0, lacks: list[int] | None = None) -> Sighting:
+        return Sighting(
+            ClusterMember(name, name, "", state, "1", "1.1", 0, 100 * SECOND + skew, lacks or []), 100 * SECOND
+        )
+
+    members = [
+        seen("a", NodeState.OWNER),
+        seen("b", NodeState.STANDBY, lacks=[2]),
+        seen("c", NodeState.DRAINED),
+        seen("d", NodeState.STARTING),
+        seen("e", NodeState.STANDBY, skew=2 * SECOND),
+    ]
+    assert able_nodes(members) == {"a": [], "b": [2]}
+
+
+def test_a_name_has_one_home() -> None:
+    """The home of a topic depends on its name alone, without regard to case; ids name their partition."""
+    homes = {home_of(f"topic-{number}", 4) for number in range(100)}
+    assert homes == {0, 1, 2, 3}
+    assert home_of("Orders", 4) == home_of("orders", 4) == 1  # stored: it never changes
+    assert Partition(home_of("orders", 4), 4).holds("ORDERS")
+    assert [home_of_id(Partition(number, 4).first_id + 1) for number in range(4)] == [0, 1, 2, 3]

@@ -1,0 +1,127 @@
+"""The way of requests in a cluster of several partitions."""
+
+import base64
+
+import pytest
+
+from recapito.domain.cluster.partition import Partition, home_of
+from recapito.domain.cluster.routing import (
+    Anywhere,
+    AskedRequest,
+    Everywhere,
+    Found,
+    Merge,
+    Merged,
+    One,
+    Unserved,
+    route,
+)
+
+P = 7
+S = "/subscriptions/0"
+G = f"{S}/resourceGroups/g"
+GRID = "/providers/Microsoft.EventGrid"
+ORDERS = One(home_of("orders", P))
+LANE = Partition(5, P).first_id + 3
+
+
+def way(method: str, path: str, body: bytes = b"") -> object:
+    path, _, query = path.partition("?")
+    pairs = dict(pair.split("=", 1) for pair in query.split("&") if pair)
+    found = route(AskedRequest(method, path, pairs, body), P)
+    return type(found) if isinstance(found, Unserved) else found
+
+
+@pytest.mark.parametrize("kind", ["topics", "domains", "TOPICS"])
+def test_whatever_a_topic_has_lives_with_it(kind: str) -> None:
+    """A topic, its keys, its subscriptions under both names and a domain's topics have one home, by the name alone."""
+    topic = f"{G}{GRID}/{kind}/Orders"
+    for path in (
+        topic,
+        f"/{topic}",
+        f"{topic}/listKeys",
+        f"{topic}/topics/one",
+        f"{topic}/eventSubscriptions",
+        f"{topic}/eventSubscriptions/hook",
+        f"{topic}/topics/one/eventSubscriptions/hook",
+        f"{topic}{GRID}/eventSubscriptions/hook/getFullUrl",
+        f"{topic.lower()}",
+    ):
+        assert {way(method, path) for method in ("GET", "PUT", "DELETE", "POST")} == {ORDERS}
+
+
+@pytest.mark.parametrize(
+    ("path", "how"),
+    [
+        (f"{S}{GRID}/topics", Merge.BY_NAME),
+        (f"{G}{GRID}/domains", Merge.BY_NAME),
+        (f"{S}/resourceGroups", Merge.BY_NAME),
+        (f"{G}/providers/Microsoft.Storage/storageAccounts", Merge.BY_NAME),
+        (f"{G}{GRID}/eventSubscriptions", Merge.CHAIN_OF_ARM),
+        (f"{S}{GRID}/locations/westus2/topicTypes/t/eventSubscriptions", Merge.CHAIN_OF_ARM),
+        (f"{G}/resources", Merge.UNION),
+        ("/subscriptions", Merge.UNION),
+        ("/lanes", Merge.CHAIN),
+        ("/deadletters", Merge.CHAIN),
+        ("/lanes/totals", Merge.SUM),
+        ("/counts", Merge.BY_KEY),
+        ("/deliveries", Merge.ATTEMPTS),
+        ("/deliveries/series", Merge.SERIES),
+        ("/damaged", Merge.BY_NUMBER),
+    ],
+)
+def test_lists_are_merged(path: str, how: Merge) -> None:
+    """Lists over topics ask every partition."""
+    assert way("GET", path) == Merged(how)
+
+
+@pytest.mark.parametrize("path", ["/lanes", "/counts", "/deliveries", "/deliveries/series", "/deadletters"])
+def test_a_topic_in_the_query_names_its_home(path: str) -> None:
+    """One partition answers about one topic."""
+    assert way("GET", f"{path}?topic=ORDERS") == ORDERS
+
+
+def test_ids_name_their_partition() -> None:
+    """Lanes, dead letters and validations are found by the ids in their names."""
+    token = base64.urlsafe_b64encode(f"[{LANE},null]".encode()).decode().rstrip("=")
+    assert way("POST", f"/lanes/{LANE}/retry-now") == One(5)
+    assert way("GET", f"/deadletters/{LANE}/HOOK/2026/1/1/1/x.json/0") == One(5)
+    assert way("POST", "/deadletters/redrive", b'{"name":"%d/HOOK/x/0"}' % LANE) == One(5)
+    assert way("POST", "/deliveries/resend", b'{"event":"e","subscriptionId":%d}' % LANE) == One(5)
+    assert way("GET", f"/eventsubscriptions/hook/validate?id=c&token={token}") == One(5)
+    assert way("POST", "/lanes/x/retry-now") == Anywhere()
+    assert way("POST", f"/lanes/{Partition(P, P).first_id}/retry-now") == Anywhere()
+
+
+def test_bodies_name_topics() -> None:
+    """Rehearsals, redrives and purges go to the home of the topic in their body; without one they are refused."""
+    assert way("POST", "/deliveries/explain", b'{"topic":"orders","event":{}}') == ORDERS
+    assert way("POST", "/deadletters/purge", b'{"topic":"orders"}') == ORDERS
+    assert way("POST", "/deadletters/purge", b"{}") is Unserved
+    assert way("POST", "/deadletters/purge", b"\xff[") is Unserved
+    assert way("GET", "/deliveries/explain?event=e") == Found()
+    assert way("GET", "/deliveries/explain?event=e&topic=orders") == ORDERS
+
+
+def test_resources_without_a_topic_are_everywhere() -> None:
+    """Groups, accounts and connections are written everywhere, and read where they are found first."""
+    account = f"{G}/providers/Microsoft.Storage/storageAccounts/a"
+    for path in (G, account, "/connections/subscriptions/0/x"):
+        assert (way("GET", path), way("PUT", path), way("DELETE", path)) == (Found(), Everywhere(), Everywhere())
+    assert way("POST", "/connections/subscriptions/0/x/check") == Anywhere()
+
+
+def test_what_spans_partitions_is_refused() -> None:
+    """System topics, deployments and estates are refused; reading them finds nothing."""
+    assert way("PUT", f"{G}{GRID}/systemTopics/s") is Unserved
+    assert isinstance(way("GET", f"{G}{GRID}/systemTopics/s"), One)
+    assert way("PUT", f"{G}/providers/Microsoft.Storage/storageAccounts/a{GRID}/eventSubscriptions/x") is Unserved
+    assert way("PUT", f"{G}/providers/Microsoft.Resources/deployments/d") is Unserved
+    assert way("POST", "/estate") is Unserved
+    assert way("POST", "/damaged/dismiss") is Unserved
+
+
+def test_the_rest_is_the_same_everywhere() -> None:
+    """Tokens, descriptions and unknown paths are answered anywhere."""
+    for path in ("/", "/server", "/openapi.json", "/t/oauth2/v2.0/token", "/metadata/endpoints", "/connections", "/x"):
+        assert way("GET", path) == Anywhere()
