@@ -7,6 +7,7 @@ Lists are merged. Everything else is the same everywhere.
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -45,15 +46,18 @@ class One(NamedTuple):
     partition: int
 
 
-class Anywhere(NamedTuple):
+@dataclass(frozen=True)
+class Anywhere:
     """Any partition answers."""
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True)
+class Found:
     """The partitions are asked one after the other, until one knows it."""
 
 
-class Everywhere(NamedTuple):
+@dataclass(frozen=True)
+class Everywhere:
     """All partitions carry it out; carrying it out again changes nothing."""
 
 
