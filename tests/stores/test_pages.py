@@ -134,15 +134,15 @@ def test_the_cost_of_a_page(
     assert set(dict(fates(tmp_path)).values()) == {"sound"}
 
 
-class FewPages(list[bytes]):
+class FewPages:
     """Pages that a test makes; the first has the number 1."""
 
-    def __getitem__(self, number: Any) -> Any:
-        return super().__getitem__(number - 1)
+    def __init__(self, *pages: bytes) -> None:
+        self.count = len(pages)
+        self._pages = pages
 
-    @property
-    def count(self) -> int:
-        return len(self)
+    def __getitem__(self, number: int) -> bytes:
+        return self._pages[number - 1]
 
 
 def leaf(*rows: int) -> bytes:
@@ -165,7 +165,7 @@ def leaf(*rows: int) -> bytes:
 def test_a_leaf_with_rows_of_another_range(rows: tuple[int, ...], damaged: bool) -> None:
     """It is the right leaf, and damaged, only if most of its rows are in its range; in doubt the entry is whole."""
     root = bytes([INNER, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3, 0, 14, 0, 0, 0, 2, 3])  # page 2 up to row 3, then page 3
-    pages: Any = FewPages([root.ljust(PAGE, b"\0"), leaf(*rows), leaf(4, 5)])
+    pages: Any = FewPages(root.ljust(PAGE, b"\0"), leaf(*rows), leaf(4, 5))
     assert is_record_damaged(pages, 1, 3) is damaged
 
 
