@@ -189,6 +189,16 @@ def test_what_a_renewed_lane_reads_again_is_settled_again(stores: Any, run: Any)
     assert run(stores.ledger.lane(7)).counts == LaneCounts(matched=1, parked=1)
 
 
+def test_a_group_after_the_new_beginning_is_gone(stores: Any, run: Any) -> None:
+    """A renewed lane keeps no name of a group without dead letters, and reads their events again."""
+    lane = run(stores.ledger.open_lane(7, 3, "log", 1))
+    run(stores.ledger.settle([settlement(lane, matched=1, bury=[burial(6, 0)])]))
+    run(stores.ledger.name_group(run(stores.ledger.burials_due(99, 1, LARGE, NOBODY)), "path", 1))
+    assert stores.spoil.lane(7)
+    run(stores.ledger.renew_lane(7, 3, "log", 5))
+    assert run(stores.ledger.burials_due(99, 9, LARGE, NOBODY)) is None
+
+
 @pytest.mark.parametrize("count", ["matched", "delivered", "parked", "buried"])
 def test_damaged_books_hold_up_nobody(stores: Any, run: Any, count: str) -> None:
     """Rows are set aside and dead letters are counted as written, for all that the books can say; then they begin."""

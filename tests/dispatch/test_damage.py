@@ -219,6 +219,24 @@ def test_an_idle_lane_with_a_damaged_row_is_found(part: str) -> None:
     play(story)
 
 
+def test_a_forgotten_lane_with_a_damaged_row_is_gone() -> None:
+    """No news name a lane that went with its topic: the review closes it, and dispatch has it no more either."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.begin("a")
+        await scene.dispatch()
+        await scene.log.delete_topic(topic.id)
+        scene.dispatcher.notify()
+        await asyncio.sleep(10)
+        await scene.log.forget(1)
+        assert scene.ledger_disk.lane(1)
+        await asyncio.sleep(200)
+        assert await scene.ledger.lane(1) is None
+        assert scene.dispatcher.lanes == []
+
+    play(story)
+
+
 @pytest.mark.parametrize("change", [{"topic": 9}, {"ended": True}])
 def test_a_row_that_contradicts_its_subscription_is_damaged(change: dict[str, Any]) -> None:
     """Another topic, or an end without a deletion: the lane begins again instead of reading wrong events or none."""

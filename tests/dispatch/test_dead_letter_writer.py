@@ -13,6 +13,7 @@ from recapito.domain.resources.subscription import DeadLetterDirectory, RetryPol
 from recapito.errors import StoreFailed
 from recapito.stores.memory import MemoryDisk, MemoryLedger
 from tests.dispatch.bench import ODD, Bench
+from tests.kit.dispatch import make_dispatch
 from tests.sim.clock import BEGINNING
 from tests.sim.loop import SimLoop, run
 from tests.stores.values import settlement
@@ -33,6 +34,22 @@ def test_the_container_that_rests_least_is_looked_at_first() -> None:
         return await bench.writer.next_instant()
 
     assert run(1, main) == BEGINNING + limits.DEAD_LETTER_REST_NS
+
+
+def test_a_full_group_is_not_followed_by_a_rest() -> None:
+    """Letters beyond those that one file may have wait for no rest: the next file follows at once."""
+
+    async def main(loop: SimLoop) -> list[object]:
+        bench = Bench(loop, 200)
+        context = bench.dispatcher._context
+        writer = make_dispatch(bench.log, bench.ledger, bench.vault, context, bench.wall, group_events=2).writer
+        lane = await bench.ledger.open_lane(7, 1, bench.log.id, 1)
+        letters = [Burial(DeliveryId(1, n), bench.clock.now(), "box", b"{}") for n in range(5)]
+        await bench.ledger.settle([settlement(lane, matched=5, bury=letters)])
+        await write_all(writer)
+        return [fields["events"] for event, fields in bench.journal if event == "deadletter.written"]
+
+    assert run(1, main) == [2, 2, 1]
 
 
 async def write_all(writer: DeadLetterWriter) -> None:

@@ -20,6 +20,7 @@ from recapito.domain.delivery.outcome import Outcome, answered
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.instant import DAY, HOUR, SECOND
 from recapito.domain.profiles.profile import load
+from recapito.domain.resources.delivery_options import DeliveryOptions
 from recapito.domain.resources.destination import Destination
 from recapito.domain.resources.subscription import Batching
 from recapito.observability.journal import silent
@@ -145,6 +146,22 @@ def test_a_delivery_that_is_not_settled_is_work() -> None:
     assert lane.has_work()
     lane.end_commit(settlement)
     assert not lane.has_work()
+
+
+def test_a_sweep_ends_when_everything_was_read() -> None:
+    """A lane that must pace itself sends nothing for a while; its sweep goes on with the next event all the same."""
+    endpoint = Endpoint()
+    sweeps = Hold(10, NOW, 10 * SECOND, sweep_at=NOW)
+    lane = lane_on(endpoint, [fresh(1, 9, 9, 9)], sweeps, own_options=DeliveryOptions(events_per_second=1))
+    for now, sent, still_sweeps in ((NOW, 2, True), (NOW + 2 * SECOND, 3, False)):
+        lane.step(now)
+        assert len(endpoint.got) == sent
+        while endpoint.answers:
+            endpoint.answers.pop()(answered(500))
+        lane.step(now)
+        lane.end_commit(lane.books.begin_commit())
+        lane.step(now)
+        assert lane.books.hold.sweeps is still_sweeps
 
 
 def test_a_held_lane_wants_no_new_entry() -> None:

@@ -600,6 +600,21 @@ def test_purging() -> None:
     asyncio.run(main())
 
 
+def test_files_without_letters_are_not_purged() -> None:
+    """A file that cannot be read may have letters that a person can save, so it is named and stays."""
+
+    async def main() -> None:
+        stage = Stage()
+        await stage.subscribe(await stage.topic())
+        stage.vault.files[BOX, path("sub", NOON, "a")] = b"not JSON"
+        stage.vault.files[BOX, path("sub", NOON, "b")] = array([])
+        page = await stage.redriver().purge(DeadLetterQuery(), None, 100)
+        assert (page.selected, page.done, page.kept, page.refused) == (0, 0, 0, 1)
+        assert len(stage.vault.files) == 2 and stage.told == []
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("text", ["", "1", "x/A/2030/1/2/3/a.json/0", "1/A/2030/1/2/3/a.json/x", "1/a.json/0", "1//0"])
 def test_other_names(text: str) -> None:
     """A text that is not the name of a letter names none."""

@@ -15,6 +15,7 @@ from recapito.domain.resources.topic import Domain, Topic, TopicKind
 from recapito.errors import Conflict, InvalidInput, NotFound, StoreFailed
 from recapito.intake.resources.domain_topics import KIND
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
+from recapito.intake.resources.storage_accounts import StorageAccount
 from recapito.stores.memory import MemoryDisk, MemoryLog
 from tests.intake.provisioning import Bench, draft, refused, run
 from tests.kit.resources import a_topic
@@ -29,6 +30,19 @@ def test_a_new_topic_has_two_keys_of_44_characters() -> None:
         assert [len(base64.b64decode(key)) for key in (topic.key1, topic.key2)] == [32, 32]
         assert (len(topic.key1), topic.key1 != topic.key2) == (44, True)
         assert (topic.location, topic.created_at, bench.changes) == ("local", bench.clock.instant, 1)
+
+    run(test)
+
+
+def test_an_implicit_system_topic_that_goes_is_announced() -> None:
+    """Dispatch is told at once; it would otherwise go on with the topic until it looks by itself."""
+
+    async def test(bench: Bench) -> None:
+        account = StorageAccount(name="pictures", azure_subscription="sub", resource_group="group", location="local")
+        topic = await bench.topics.system_topic_for(account, make=True)
+        assert topic is not None and bench.changes == 1
+        await bench.topics.tidy_system_topic(topic)
+        assert (await bench.topics.system_topic_of(account.resource_id), bench.changes) == (None, 2)
 
     run(test)
 

@@ -36,7 +36,7 @@ class FakeServer:
     log_id: str = ""
     created: int = 1
     max_body: int = 1 << 20
-    max_bytes: int = 1 << 30
+    max_bytes: int = 1 << 30  # 0: no bound
     messages: dict[int, bytes] = field(default_factory=dict)
     last: int = 0
     late: list[tuple[bytes, int]] = field(default_factory=list)
@@ -49,7 +49,7 @@ class FakeServer:
             raise StreamMissing(f"there is no stream {self.name}")
         if self.last != expected:
             raise StreamFenced(f"the last sequence is {self.last}, not {expected}")
-        if self.full_once or self.size + len(body) > self.max_bytes:
+        if self.full_once or 0 < self.max_bytes < self.size + len(body):
             self.full_once = False
             raise StreamFull(self.name)
         self.last += 1

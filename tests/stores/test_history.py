@@ -86,6 +86,8 @@ def test_its_wal_is_copied_into_the_file(tmp_path: Path) -> None:
         database._medium = database._medium._replace(checkpoint_bytes=1)
         history.record(attempt("one"))
         await history.flush()
+        assert database.uncopied > 0
+        await history.flush()  # the worker copies after each call, at the latest before the next
         assert database.uncopied == 0
         await history.close()
 

@@ -14,7 +14,7 @@ from recapito.errors import SettingsError, StoreDamaged
 from recapito.stores.sqlite import SqliteLog
 from recapito.stores.sqlite.files.connection import LOG
 from recapito.stores.sqlite.files.damage import clear_signs, read_signs
-from recapito.stores.sqlite.files.pages import Pages, is_record_damaged
+from recapito.stores.sqlite.files.pages import BLOBS, INNER, INTEGERS, LEAF, Pages, is_record_damaged
 from tests.stores.page_layout import WAYS, Layout, lay_out, spoil_page, swap_pages, zero
 from tests.stores.values import new_topic, segment
 
@@ -132,6 +132,41 @@ def test_the_cost_of_a_page(
     assert bool(read_signs(tmp_path)) == (kind != "entry overflow")  # SQLite reads the end of a chain as zeros
     copy.write_bytes(path.read_bytes())
     assert set(dict(fates(tmp_path)).values()) == {"sound"}
+
+
+class FewPages:
+    """Pages that a test makes; the first has the number 1."""
+
+    def __init__(self, *pages: bytes) -> None:
+        self.count = len(pages)
+        self._pages = pages
+
+    def __getitem__(self, number: int) -> bytes:
+        return self._pages[number - 1]
+
+
+def leaf(*rows: int) -> bytes:
+    """A leaf whose cells have these rows, of entries without bodies."""
+    cells = [bytes([8, row, 8, *[1] * INTEGERS, *[12] * BLOBS]) for row in rows]
+    places = [PAGE - sum(map(len, cells[n:])) for n in range(len(cells))]
+    head = bytes([LEAF, 0, 0, 0, len(rows), 0, 0, 0]) + b"".join(place.to_bytes(2, "big") for place in places)
+    return head.ljust(places[0], b"\0") + b"".join(cells)
+
+
+@pytest.mark.parametrize(
+    ("rows", "damaged"),
+    [
+        ((1, 2), False),  # whole, and without the row: the way is wrong
+        ((1, 2, 9), True),
+        ((1, 9), False),
+        ((1, 8, 9), False),
+    ],
+)
+def test_a_leaf_with_rows_of_another_range(rows: tuple[int, ...], damaged: bool) -> None:
+    """It is the right leaf, and damaged, only if most of its rows are in its range; in doubt the entry is whole."""
+    root = bytes([INNER, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3, 0, 14, 0, 0, 0, 2, 3])  # page 2 up to row 3, then page 3
+    pages: Any = FewPages(root.ljust(PAGE, b"\0"), leaf(*rows), leaf(4, 5))
+    assert is_record_damaged(pages, 1, 3) is damaged
 
 
 def test_a_leaf_in_the_write_ahead_log(sound: tuple[Path, Layout], tmp_path: Path) -> None:

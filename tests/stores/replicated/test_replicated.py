@@ -134,6 +134,17 @@ def test_verbs_fail_at_once_in_doubt(log: Log) -> None:
     assert keys(owner) == ["three"]
 
 
+def test_a_doubt_ends_though_the_file_was_closed(log: Log) -> None:
+    """SQLite may fail as well, when it undoes the commit: the copy is opened again and brought up to date."""
+    owner = log.open("a", founding=True)
+    faults(owner, publish="lost answer")
+    with pytest.raises(StoreFailed):
+        put(owner, "one")
+    owner._disconnect()
+    faults(owner)
+    assert keys(owner) == ["one"]
+
+
 def test_an_unexpected_sequence_stops_the_owner(log: Log) -> None:
     """An acknowledgement elsewhere means that the stream is not what it was."""
     owner = log.open("a", founding=True)
@@ -211,6 +222,22 @@ def test_a_compaction_bounds_the_stream(log: Log) -> None:
 def test_when_a_compaction_is_worth_it(fill: Fill, wanted: bool) -> None:
     """When most of a stream is old, or it is half full and a third of it is old."""
     assert fill.wants_compaction is wanted
+
+
+def test_an_idle_owner_compacts_a_stream_that_fills_up(log: Log) -> None:
+    """It needs no commits of the roles for that: its own checkpoints put the rows again."""
+    owner = log.open("a", founding=True)
+    for n in range(300):
+        put(owner, f"key{n % 7}", 2000)
+    log.server.max_bytes = 3 * log.server.size // 2
+    owner.resume()
+    before = log.server.size
+    for _ in range(5):
+        owner.checkpoint()
+    assert log.server.size < before // 2
+    other = log.open("b")
+    other.claim()
+    assert keys(other) == [f"key{n}" for n in range(7)]
 
 
 def test_a_copy_of_another_boot_is_loaded_again(log: Log) -> None:
@@ -389,7 +416,10 @@ def test_an_embedded_store_founds_a_cluster(tmp_path: Path) -> None:
 
 
 def test_the_room_of_a_stream_counts(tmp_path: Path) -> None:
-    """Intake may fill four fifths of its stream, dispatch nine tenths of its own, whatever the volume has."""
+    """Intake may fill four fifths of its stream, dispatch nine tenths of its own, whatever the volume has.
+
+    A stream without a bound leaves it to the volume.
+    """
     both = streams()
     node = backend(tmp_path, both, "a")
 
@@ -410,5 +440,10 @@ def test_the_room_of_a_stream_counts(tmp_path: Path) -> None:
                 stream._server.max_bytes = 100 * MB
         async with node.open_both(CLOCK) as stores:
             assert stores.measure is not None and stores.measure().fits(1 * MB, shares)
+        for stream in (both.log, both.lanes):
+            stream._server.max_bytes = 0
+        async with node.open_both(CLOCK) as stores:
+            assert stores.measure is not None and stores.room is not None
+            assert stores.measure().fits(1 * MB, shares) and stores.room().free > stores.room().floor
 
     asyncio.run(story())
