@@ -15,7 +15,7 @@ from tests.sim.storage import MemoryStorage
 
 
 class Poison:
-    """Random numbers that fail while `harmful`: a bug in the middle of settling a failed batch."""
+    """Random numbers of which the first fails, while `harmful`: a bug in the middle of settling a failed batch."""
 
     def __init__(self) -> None:
         self.harmful = True
@@ -26,7 +26,7 @@ class Poison:
 
     def _draw(self) -> float:
         self._calls += 1
-        if self.harmful and self._calls == 3:
+        if self.harmful and self._calls == 1:
             raise ZeroDivisionError("poison")
         return 0.5
 

@@ -98,9 +98,9 @@ class Nodes:
             return {}
 
     def owns(self, name: str) -> bool:
-        """Whether a node runs the roles of an owner, and they are ready."""
+        """Whether a node runs the roles of an owner, and they are ready, with its estate file applied."""
         checks = self.ready(name).get("checks")
-        return isinstance(checks, dict) and checks.get("dispatch") == "ok"
+        return isinstance(checks, dict) and checks.get("dispatch") == checks.get("estate", "ok") == "ok"
 
     def await_owner(self, *among: str) -> str:
         """The node that owns, once one of these does."""

@@ -22,8 +22,8 @@ from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.observability.journal import Journal, Trouble, silent
 
 EVERY_NS = 1 * SECOND
-LONGEST_NS = 10 * SECOND
-REST = 50  # times as long as a round took: thousands of subscriptions must not keep a processor busy
+LONGEST_NS = 5 * SECOND
+REST = 30  # times as long as a round took: thousands of subscriptions must not keep a processor busy
 PAGE = 1000
 
 
@@ -104,8 +104,9 @@ class Janitor:
         """Wait for the next round, at least a second; while the disk has no room, no longer."""
         for second in range(max(ns // EVERY_NS, 1)):
             if second and self._disk is not None:
+                short = self._disk.reason()  # a publish that was refused since the last look; looking may reopen
                 self._disk.look()
-                if self._disk.reason() is not None:
+                if short or self._disk.reason():
                     return
             await self._housekeeping.sleep_until(self._housekeeping.now() + EVERY_NS)
 
