@@ -1,5 +1,6 @@
 """The store of a cluster on any streams, for the suites of the contracts."""
 
+from functools import partial
 from pathlib import Path
 
 from recapito.contracts.stream import Streams
@@ -74,7 +75,12 @@ class ReplicatedStores:
         self._open()
 
     async def close(self) -> None:
-        for database in self.databases:
-            assert database.digest() == database.note.digest, "the digest was not kept up to date"
+        """Close both, after a look at their digests, which the worker takes: it may be cleaning up after a call."""
+        for store, database in zip((self.log, self.ledger), self.databases, strict=True):
+            await store._worker(partial(_check_digest, database))
         await self.log.close()
         await self.ledger.close()
+
+
+def _check_digest(database: ReplicatedDatabase) -> None:
+    assert database.digest() == database.note.digest, "the digest was not kept up to date"
