@@ -21,6 +21,8 @@ from bench.scenarios import (
     deadletters,
     fanout,
     filters,
+    front,
+    growth,
     history,
     hung,
     latency,
@@ -48,10 +50,12 @@ SCENARIOS: Sequence[Scenario] = (
     parked,
     deadletters,
     senders,
+    front,
     portal,
     startup,
     replicated,
     cluster,
+    growth,
 )
 
 

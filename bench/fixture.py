@@ -26,10 +26,11 @@ def find() -> str | None:
 
 
 @contextmanager
-def azurite(node: str, directory: Path) -> Iterator[str]:
-    """An Azurite that keeps everything in memory: its connection string."""
+def azurite(node: str, directory: Path, on_disk: bool = False) -> Iterator[str]:
+    """An Azurite that keeps everything in memory, or in the directory: its connection string."""
     ports = {service: free_port() for service in ("blob", "queue", "table")}
-    options = ["--silent", "--skipApiVersionCheck", "--disableTelemetry", "--inMemoryPersistence"]
+    options = ["--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    options += ["--location", str(directory)] if on_disk else ["--inMemoryPersistence"]
     options += [part for service, port in ports.items() for part in (f"--{service}Port", str(port))]
     with Child([node, str(_AZURITE), *options], directory / "azurite.log"):
         for port in ports.values():

@@ -96,12 +96,12 @@ class Lab:
             shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
-    def receiver(self, ports: int = 1, hung: int = 0) -> Iterator[Receiver]:
-        """A receiver on free ports."""
+    def receiver(self, ports: int = 1, hung: int = 0, delay_ms: float = 0) -> Iterator[Receiver]:
+        """A receiver on free ports, which answers after a delay."""
         with self.directory("receiver") as path:
             tally = path / "tally"
             Tally(tally).close()
-            arguments = (str(tally), str(ports), str(hung))
+            arguments = (str(tally), str(ports), str(hung), str(delay_ms))
             with Child(module("bench.receiver", *arguments), path / "errors") as child:
                 receiver = Receiver(child, tally)
                 try:

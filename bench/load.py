@@ -9,6 +9,7 @@ import asyncio
 import sys
 import time
 from collections import deque
+from itertools import cycle
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +22,7 @@ from bench.tally import STEP_NS, Tally, percentile
 AHEAD_S = 0.5
 LOOK_S = 0.002
 LONGEST_ANSWER_S = 30.0
+VARIANTS = 64
 _SLOWEST = 100_000
 
 
@@ -90,8 +92,9 @@ class Generator:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._tally = Tally(Path(order.tally))
-        self._body = template(order.batch, order.size)
-        size = len(stamped(self._body, 0))
+        bodies = [template(order.batch, order.size, variant) for variant in range(VARIANTS)]
+        self._bodies = cycle(bodies)
+        size = len(stamped(bodies[0], 0))
         self._head = (
             f"POST {order.path} HTTP/1.1\r\nHost: 127.0.0.1:{order.port}\r\naeg-sas-key: {order.key}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
@@ -180,7 +183,7 @@ class Generator:
         instant = self.result.started_ns + int(self._sent / order.rate * 1e9) if order.rate else now
         self._last_ns = instant = max(instant, self._last_ns + 1)
         self._sent += order.batch
-        connection.publish(self._head + stamped(self._body, instant), instant)
+        connection.publish(self._head + stamped(next(self._bodies), instant), instant)
 
     async def _last_answers(self) -> None:
         for _ in range(int(LONGEST_ANSWER_S / LOOK_S)):

@@ -1,7 +1,8 @@
 """The receiver, a process of its own: answers every POST with 200 and an empty body, and tallies what came.
 
 It is a bare protocol, because on two cores whatever the receiver costs is taken from what is measured. Some of its
-ports can be told to hang: they read and never answer. `python -m bench.receiver TALLY PORTS HUNG` prints its ports.
+ports can be told to hang: they read and never answer. `python -m bench.receiver TALLY PORTS HUNG DELAY_MS` prints its
+ports; each answer comes after the delay.
 """
 
 import asyncio
@@ -21,8 +22,9 @@ _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 class Endpoint(asyncio.Protocol):
     """One connection. A request is answered when its body is whole; clients do not pipeline."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: Tally, delay_s: float) -> None:
         self._tally = tally
+        self._delay_s = delay_s
         self._parts: list[bytes] = []
         self._received = 0
         self._size: int | None = None  # of the whole request; unknown until its head is here
@@ -47,7 +49,10 @@ class Endpoint(asyncio.Protocol):
         events = count_of(request)
         if events:
             self._tally.add(events, stamp_of(request))
-        self._transport.write(_ANSWER)
+        if self._delay_s:
+            asyncio.get_running_loop().call_later(self._delay_s, self._transport.write, _ANSWER)
+        else:
+            self._transport.write(_ANSWER)
 
 
 class Hung(asyncio.Protocol):
@@ -64,10 +69,10 @@ def _request_size(start: bytes) -> int | None:
     return end + 4 + (int(start[at + 16 : start.index(b"\r", at)]) if at >= 0 else 0)
 
 
-async def receive(tally: Tally, ports: int, hung: int) -> None:
+async def receive(tally: Tally, ports: int, hung: int, delay_s: float) -> None:
     """Listen, print the ports, and go on until standard input closes."""
     loop = asyncio.get_running_loop()
-    answering = [await loop.create_server(lambda: Endpoint(tally), "127.0.0.1", 0) for _ in range(ports)]
+    answering = [await loop.create_server(lambda: Endpoint(tally, delay_s), "127.0.0.1", 0) for _ in range(ports)]
     hanging = [await loop.create_server(Hung, "127.0.0.1", 0) for _ in range(hung)]
     print(json.dumps({"ports": _ports(answering), "hung": _ports(hanging)}), flush=True)
     ended = asyncio.Event()
@@ -80,4 +85,4 @@ def _ports(servers: list[asyncio.Server]) -> list[int]:
 
 
 if __name__ == "__main__":
-    uvloop.run(receive(Tally(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])))
+    uvloop.run(receive(Tally(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]) / 1000))

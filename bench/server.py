@@ -12,7 +12,7 @@ from bench.process import Child, command_of, descendants, module, resident_mb
 
 READY = "Recapito is ready at http://127.0.0.1:"
 GROUP = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/bench/providers/Microsoft.EventGrid"
-_VERSION = "?api-version=2022-06-15"
+VERSION = "?api-version=2022-06-15"
 
 
 class Target(NamedTuple):
@@ -129,13 +129,13 @@ class Recapito:
             destination |= {"maxEventsPerBatch": batch[0], "preferredBatchSizeInKilobytes": batch[1]}
         webhook = {"endpointType": "WebHook", "properties": destination}
         body = {"properties": {"destination": webhook, **properties}}
-        call(self.port, "PUT", f"{GROUP}/topics/{topic}/eventSubscriptions/{name}{_VERSION}", body)
+        call(self.port, "PUT", f"{GROUP}/topics/{topic}/eventSubscriptions/{name}{VERSION}", body)
 
 
 def make_topic(port: int, name: str, tags: Mapping[str, str] | None = None) -> Target:
     """Make a topic on the server at this port."""
-    call(port, "PUT", f"{GROUP}/topics/{name}{_VERSION}", {"location": "local", "tags": tags or {}})
-    keys = call(port, "POST", f"{GROUP}/topics/{name}/listKeys{_VERSION}")
+    call(port, "PUT", f"{GROUP}/topics/{name}{VERSION}", {"location": "local", "tags": tags or {}})
+    keys = call(port, "POST", f"{GROUP}/topics/{name}/listKeys{VERSION}")
     return Target(port, f"/topics/{name}/api/events", keys["key1"])
 
 

@@ -4,23 +4,17 @@ Everything shares the same processors and one disk, so the cluster pays here for
 have machines of their own.
 """
 
-import asyncio
-import json
 import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 
 from bench.lab import Lab, Receiver, Stand
 from bench.load import Order
+from bench.nodes import checks, cluster, until
 from bench.process import cpu_s, descendants
 from bench.report import Goal, Sample
 from bench.scenarios import LARGE, Round, ratio, standing
 from bench.server import Recapito, Target
-from recapito.composition import cluster_setup
-from recapito.settings import settings as settings_module
-from tests.kit.nats_cluster import NatsCluster, running
 
 NAME = "cluster"
 ROUNDS = 1
@@ -32,48 +26,16 @@ GOALS = (
     Goal("cluster start", "a start of a node with 10,000 subscriptions, until it owns", 10.0, "s", at_least=False),
     Goal("cluster idle", "part of a core that the idle owner takes then", 0.05, "cores", at_least=False),
 )
-SIZES = cluster_setup.StreamSizes(1 << 30, 1 << 30, 3)
 FORWARD_RATE, FORWARD_TURNS = 100.0, 4
 TOPICS, SUBSCRIPTIONS, QUICK_SUBSCRIPTIONS = 20, 10_000, 1_000
-READY_S, IDLE_S = 60.0, 20.0
-
-
-class Nodes:
-    """The nodes of one cluster, each in a directory of its own."""
-
-    def __init__(self, directory: Path, nats: NatsCluster) -> None:
-        self._directory = directory
-        self._store = "nats://" + ",".join(f"127.0.0.1:{port}" for port in nats.ports.values())
-        self._environment = {"RECAPITO_CLUSTER_MONITORS": ",".join(nats.monitors.values())}
-
-    def make(self, *names: str) -> None:
-        """Make the cluster, and have each further node join."""
-        first, *others = (self._settings(name) for name in names)
-        asyncio.run(cluster_setup.init(first, SIZES))
-        for other in others:
-            asyncio.run(cluster_setup.join(other, cluster_setup.read_secret(first)))
-
-    def start(self, name: str) -> Recapito:
-        """Start a node. The first one owns before the next one is started."""
-        node = Recapito(self._directory / name, self._environment, ("--store", self._store, "--node", name))
-        deadline = time.monotonic() + READY_S
-        while time.monotonic() < deadline:
-            if _ready(node.port):
-                return node
-            time.sleep(0.05)
-        node.stop()
-        raise RuntimeError(f"node {name} is not ready after {READY_S:.0f} s")
-
-    def _settings(self, name: str) -> settings_module.Settings:
-        data = self._directory / name / "data"
-        flags = {"server.store": self._store, "server.data": str(data), "cluster.node": name}
-        return settings_module.load(environment=self._environment, flags=flags)
+WARM_S, IDLE_S = 40.0, 60.0
 
 
 def measure(round: Round) -> list[Sample]:
     """All rows, on one cluster."""
     lab, samples = round.lab, []
-    with _nodes(lab) as nodes, nodes.start("one") as owner:
+    with cluster(lab) as nodes, nodes.start("one") as owner:
+        until(lambda: "dispatch" in checks(owner.port), "the node owns")
         with _on(lab, owner, "single") as replicated, standing(lab) as alone:
             here, there = round.alternate({"cluster, one by one": replicated, "one server, one by one": alone})
         samples.append(ratio("cluster single", here, there, "on one server"))
@@ -82,19 +44,10 @@ def measure(round: Round) -> list[Sample]:
         samples.append(ratio("cluster batches", here, there, "on one server"))
         with nodes.start("two") as standby:
             samples.append(_forward(lab, owner, standby))
-        samples += _many(lab, nodes, owner)
+        samples += _many(lab, owner)
     for sample in samples:
         lab.say(f"{sample.row}: {sample.detail}")
     return samples
-
-
-@contextmanager
-def _nodes(lab: Lab) -> Iterator[Nodes]:
-    with ExitStack() as stack:
-        servers, directory = stack.enter_context(lab.directory("nats")), stack.enter_context(lab.directory("nodes"))
-        nodes = Nodes(directory, stack.enter_context(running(servers)))
-        nodes.make("one", "two")
-        yield nodes
 
 
 @contextmanager
@@ -131,7 +84,7 @@ def _median_ms(lab: Lab, target: Target, receiver: Receiver) -> float:
     return result.p50_ms
 
 
-def _many(lab: Lab, nodes: Nodes, owner: Recapito) -> list[Sample]:
+def _many(lab: Lab, owner: Recapito) -> list[Sample]:
     """Many idle subscriptions: the memory of their owner, its start, and the processor time that it takes idle."""
     count = QUICK_SUBSCRIPTIONS if lab.quick else SUBSCRIPTIONS
     with lab.receiver() as receiver:
@@ -142,10 +95,9 @@ def _many(lab: Lab, nodes: Nodes, owner: Recapito) -> list[Sample]:
         owner.stop()
         began = time.monotonic()
         owner.start_again()
-        while "dispatch" not in _checks(owner.port) and time.monotonic() < began + READY_S:
-            time.sleep(0.05)
+        until(lambda: "dispatch" in checks(owner.port), "the node owns again")
         started_s = time.monotonic() - began
-        time.sleep(IDLE_S / 2)
+        time.sleep(WARM_S)
         before = _cpu_s(owner)
         time.sleep(IDLE_S)
         idle = (_cpu_s(owner) - before) / IDLE_S
@@ -160,17 +112,3 @@ def _many(lab: Lab, nodes: Nodes, owner: Recapito) -> list[Sample]:
 def _cpu_s(node: Recapito) -> float:
     parent = node.pids()["parent"]
     return sum(cpu_s(pid) for pid in (parent, *descendants(parent)))
-
-
-def _ready(port: int) -> bool:
-    """Whether the node at this port owns and its roles are ready, or it stands by and knows the owner."""
-    return bool(_checks(port))
-
-
-def _checks(port: int) -> list[str]:
-    """The checks of a node's readiness, none if it is not ready. Those of an owner have its dispatch."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
-            return list(json.load(answer)["checks"])
-    except (OSError, ValueError):
-        return []

@@ -31,12 +31,14 @@ GOALS = (
     Goal("replicated single", "appends of one event, replicated against embedded", 0.25),
     Goal("replicated settle", "rows a second in settlements of 100 lanes with 5 retries each", 20_000, unit="rows/s"),
     Goal("takeover", "takeover by a node without copies, 10,000 parked deliveries", 12, unit="s", at_least=False),
+    Goal("large takeover", "the same with 1,000,000 parked deliveries", 45, unit="s", at_least=False),
 )
 SECONDS = 4.0
 LANES, RETRIES = 100, 5
-PARKED, TOGETHER = 10_000, 500
+PARKED, MANY_PARKED, TOGETHER = 10_000, 1_000_000, 500
+BYTES_EACH = 4_000  # of a stream's bound for each parked delivery, with room for a compaction
 _NOW = 1_800_000_000 * SECOND
-_BODY = stamped(template(1), 0)[1:-1]
+_BODIES = [stamped(template(1, variant=n), 0)[1:-1] for n in range(TOGETHER)]
 
 
 def measure(round: Round) -> list[Sample]:
@@ -44,7 +46,9 @@ def measure(round: Round) -> list[Sample]:
     lab = round.lab
     with lab.directory("nats") as servers, lab.directory("stores") as stores, running(servers) as cluster:
         samples = asyncio.run(_measure(stores, cluster, SECONDS / 4 if lab.quick else SECONDS))
-        samples.append(asyncio.run(_take_over(stores, cluster)))
+        samples.append(asyncio.run(_take_over("takeover", stores, cluster, PARKED)))
+        if not lab.quick:
+            samples.append(asyncio.run(_take_over("large takeover", stores, cluster, MANY_PARKED)))
     for sample in samples:
         lab.say(f"{sample.row}: {sample.detail}")
     return samples
@@ -68,7 +72,7 @@ async def _measure(directory: Path, cluster: NatsCluster, seconds: float) -> lis
 
 
 async def _append(row: str, events: int, replicated: SqliteLog, embedded: SqliteLog, seconds: float) -> Sample:
-    segment = b"\n".join([_BODY] * events)
+    segment = b"\n".join(_BODIES[:events])
     rates = []
     for log in (replicated, embedded):
         topic = await log.put_topic(_topic(row))
@@ -104,26 +108,27 @@ def _settlements(lanes: list[LaneRow]) -> Iterator[list[Settlement]]:
 
 
 def _parked(position: int, offset: int) -> Parked:
-    return Parked(_NOW + random.randrange(10**9), Delivery(DeliveryId(position, offset), _NOW, _BODY, 1))
+    body = _BODIES[(position + offset) % len(_BODIES)]
+    return Parked(_NOW + random.randrange(10**9), Delivery(DeliveryId(position, offset), _NOW, body, 1))
 
 
-async def _take_over(directory: Path, cluster: NatsCluster) -> Sample:
+async def _take_over(row: str, directory: Path, cluster: NatsCluster, count: int) -> Sample:
     """A node without copies loads them, checks them and claims; a standby that follows has less to read."""
-    streams = cluster.new_streams(1 << 28)
-    databases = open_node(directory, "former", streams, threaded=True, founding=True, make=ReplicatedDatabase)
+    streams = cluster.new_streams(max(count * BYTES_EACH, 1 << 28))
+    databases = open_node(directory, f"{row} from", streams, threaded=True, founding=True, make=ReplicatedDatabase)
     ledger = SqliteLedger(databases[1], threaded=True)
     lane = await ledger.open_lane(1, 1, "bench", 1)
-    for number in range(1, PARKED // TOGETHER + 1):
+    for number in range(1, count // TOGETHER + 1):
         parked = [_parked(number, n) for n in range(TOGETHER)]
         await ledger.settle([Settlement(1, number, Cursor((1 + number, 0)), lane.hold, matched=TOGETHER, park=parked)])
     await ledger.close()
     databases[0].close()
     began = time.perf_counter()
-    loaded = open_node(directory, "new", streams, threaded=True, make=ReplicatedDatabase)
+    loaded = open_node(directory, f"{row} to", streams, threaded=True, make=ReplicatedDatabase)
     took = time.perf_counter() - began
     for database in loaded:
         database.close()
-    return Sample("takeover", took, f"{took:.2f} s from an empty directory")
+    return Sample(row, took, f"{took:.2f} s from an empty directory")
 
 
 async def _rate(call: Callable[[], Awaitable[object]], seconds: float) -> float:
