@@ -23,6 +23,7 @@ from azure.storage.blob import (
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
 from recapito.identity.certificate import prepare
 from tests.azurite.server import Azurite, running
+from tests.clients.javascript import Node
 from tests.kit.launch import free_port
 from tests.system.machine import GROUP, VERSION, Receiver, Server, receiver, server, until
 
@@ -139,6 +140,27 @@ def test_the_event_is_stored_before_the_answer(azurite: Azurite, tmp_path: Path)
     assert sorted(deleted) == ["b0", "p1"]
 
 
+def test_a_large_blob_takes_no_memory(azurite: Azurite, tmp_path: Path) -> None:
+    """A blob of 64 MB, in blocks side by side and back again, is one event, and passes in pieces."""
+    content = os.urandom(MB) * 64
+    with fronted(azurite, tmp_path / "data") as front:
+        intake = front.server.roles()["intake"]
+        before = _memory_kb(intake, "VmRSS")
+        box = front.container(max_block_size=4 * MB, max_single_put_size=4 * MB)
+        box.upload_blob("large", content, max_concurrency=4)
+        assert box.download_blob("large").readall() == content
+        grown = _memory_kb(intake, "VmHWM") - before
+        [event] = front.wait_for(box.container_name, 1)
+        box.delete_blob("large")
+    assert (event["data"]["api"], event["data"]["contentLength"]) == ("PutBlockList", 64 * MB)
+    assert grown < 16 * KB, f"{grown} KB"
+
+
+def _memory_kb(pid: int, name: str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
 def test_a_killed_front_leaves_out_no_blob(azurite: Azurite, tmp_path: Path) -> None:
     """Intake is killed again and again while blobs are uploaded: each blob that Azurite has is reported."""
     with fronted(azurite, tmp_path / "data") as front:
@@ -168,6 +190,19 @@ def test_a_killed_front_leaves_out_no_blob(azurite: Azurite, tmp_path: Path) -> 
 
 def _names(front: Front, box: ContainerClient) -> set[str]:
     return {event["subject"].rpartition("/")[2] for event in front.events(box.container_name)}
+
+
+def test_the_client_for_node(azurite: Azurite, tmp_path: Path) -> None:
+    """@azure/storage-blob uploads one by one, side by side and in blocks, and deletes: one event for each blob."""
+    with fronted(azurite, tmp_path, "--memory") as front:
+        given = {"url": front.url, "account": AZURITE_ACCOUNT, "key": AZURITE_KEY, "container": "from-node"}
+        assert Node(given, {})("blobs") == {"whole": True}
+        events = front.wait_for("from-node", 16)
+    told = [(event["data"]["api"], event["subject"].rpartition("/")[2]) for event in events]
+    assert told[0] == ("PutBlob", "small.txt") and events[0]["data"]["contentType"] == "text/plain"
+    assert sorted(told[1:13]) == sorted(("PutBlob", f"parallel-{n}") for n in range(12))
+    assert told[13:] == [("PutBlockList", "staged"), ("PutBlockList", "large"), ("DeleteBlob", "small.txt")]
+    assert [event["data"]["contentLength"] for event in events[13:15]] == [140_000, 5 * MB]
 
 
 class Bearer:
@@ -208,10 +243,12 @@ def test_bearer_tokens_over_tls(tmp_path: Path) -> None:
 
 
 def test_wrong_requests_and_a_missing_azurite(tmp_path: Path) -> None:
-    """Without an Azurite the answer is 502 with the reason; bytes that are no request are refused at once."""
+    """The server names both addresses; without an Azurite it answers 502 with the reason, and 400 to no request."""
     port = free_port()
-    nowhere = {"RECAPITO_AZURE_AZURITE_URL": f"http://127.0.0.1:{free_port()}"}
-    with server(tmp_path / "data", "--memory", "--azurite-front", str(port), environment=nowhere):
+    url = f"http://127.0.0.1:{free_port()}"
+    nowhere = {"RECAPITO_AZURE_AZURITE_URL": url}
+    with server(tmp_path / "data", "--memory", "--azurite-front", str(port), environment=nowhere) as it:
+        assert it.line() == f"The front of the Azurite at {url} is at http://127.0.0.1:{port}"
         for sent, code in (
             (b"GET /devstoreaccount1?comp=list HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 502"),
             (b"nonsense\r\n\r\n", b"HTTP/1.1 400"),

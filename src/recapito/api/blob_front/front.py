@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from recapito.api.blob_front.head import MessageHead, WrongHead, read_answer, read_request
-from recapito.api.blob_front.passing import collect_body, pass_body, take_head
+from recapito.api.blob_front.passing import collect_body, pass_body, take_head, take_some
 from recapito.api.blob_front.storage_service import StorageService
 from recapito.domain import limits
 from recapito.domain.storage.blob_batch import is_batch, read_batch, read_results
@@ -19,6 +19,7 @@ from recapito.intake.storage.blob_reporter import UNSETTLED, BlobReporter
 from recapito.intake.storage.change_notes import ChangeNote
 from recapito.observability.journal import Journal
 
+_TLS_HELLO = b"\x16"
 _NEEDS_DOUBT = (ConnectionError, TimeoutError, WrongHead)
 
 
@@ -71,8 +72,12 @@ class BlobFront:
     async def _serve_client(self, client: _Peer) -> None:
         """Pass requests on until one side ends its connection."""
         service: _Peer | None = None
+        begun = await take_some(client.reader, 1)
+        if begun == _TLS_HELLO:
+            raise WrongHead("the client speaks TLS, and this front HTTP: use a URL with http://")
         try:
-            while raw := await take_head(client.reader):
+            while raw := await take_head(client.reader, begun):
+                begun = b""
                 if service is not None and service.reader.at_eof():  # the service ends idle connections
                     service.writer.close()
                     service = None

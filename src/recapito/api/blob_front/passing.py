@@ -11,17 +11,23 @@ from recapito.domain.instant import SECOND
 PATIENCE_S = limits.FRONT_SILENCE_NS / SECOND
 
 
-async def take_head(reader: StreamReader) -> bytes | None:
-    """The bytes of the next head; None if the connection ended before it began."""
+async def take_head(reader: StreamReader, begun: bytes = b"") -> bytes | None:
+    """The bytes of the next head, of which `begun` was read; None if the connection ended before it began."""
     try:
         async with asyncio.timeout(PATIENCE_S):
-            return await reader.readuntil(END)
+            return begun + await reader.readuntil(END)
     except asyncio.IncompleteReadError as error:
-        if error.partial.strip():
+        if (begun + error.partial).strip():
             raise WrongHead("the connection ended within a head") from None
         return None
     except asyncio.LimitOverrunError:
         raise WrongHead(f"a head of more than {limits.FRONT_HEAD_BYTES} bytes") from None
+
+
+async def take_some(source: StreamReader, most: int) -> bytes:
+    """The bytes that are there, at least one; none if the connection ended."""
+    async with asyncio.timeout(PATIENCE_S):
+        return await source.read(most)
 
 
 class BodyTarget(Protocol):
@@ -67,7 +73,7 @@ async def collect_body(head: MessageHead, source: StreamReader) -> KeptBody:
 async def pass_body(head: MessageHead, source: StreamReader, target: BodyTarget) -> None:
     """Pass the body behind a head on. ConnectionError if it ends early."""
     if head.until_close:
-        while piece := await _some(source, limits.FRONT_PIECE_BYTES):
+        while piece := await take_some(source, limits.FRONT_PIECE_BYTES):
             await _send(target, piece)
     elif head.length is not None:
         await _pass_exactly(head.length, source, target)
@@ -77,7 +83,7 @@ async def pass_body(head: MessageHead, source: StreamReader, target: BodyTarget)
 
 async def _pass_exactly(length: int, source: StreamReader, target: BodyTarget) -> None:
     while length:
-        piece = await _some(source, min(length, limits.FRONT_PIECE_BYTES))
+        piece = await take_some(source, min(length, limits.FRONT_PIECE_BYTES))
         if not piece:
             raise ConnectionError("the connection ended within a body")
         length -= len(piece)
@@ -107,11 +113,6 @@ async def _line(source: StreamReader) -> bytes:
             return await source.readuntil(b"\r\n")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         raise ConnectionError("the connection ended within a body") from None
-
-
-async def _some(source: StreamReader, most: int) -> bytes:
-    async with asyncio.timeout(PATIENCE_S):
-        return await source.read(most)
 
 
 async def _send(target: BodyTarget, piece: bytes) -> None:

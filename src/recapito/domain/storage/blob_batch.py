@@ -30,8 +30,10 @@ class _Part(NamedTuple):
 
 def is_batch(method: str, target: str) -> bool:
     """Whether a request is a batch."""
+    if method != "POST":
+        return False
     query = {name.lower(): value for name, value in parse_qsl(urlsplit(target).query)}
-    return method == "POST" and query.get("comp") == "batch"
+    return query.get("comp") == "batch"
 
 
 def read_batch(headers: Mapping[str, str], body: bytes) -> dict[str, BlobChange]:

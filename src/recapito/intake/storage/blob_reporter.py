@@ -1,24 +1,22 @@
 """Stores the events of blob changes, and finds the changes whose event a crash or a failed commit left out."""
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
 
 from recapito.clock import Clock
 from recapito.contracts.log import Log
-from recapito.contracts.registry import Registry, has_subscription, system_topics
 from recapito.domain import limits
-from recapito.domain.connections.connection import AccountKey, Connection
 from recapito.domain.instant import SECOND
-from recapito.domain.resources.resource_id import STORAGE_ACCOUNT, parse_resource_id
 from recapito.domain.resources.topic import Topic
 from recapito.domain.storage.blob_change import BlobChange
 from recapito.domain.storage.blob_event import BlobFacts, blob_event
 from recapito.domain.storage.event_names import BLOB_DELETED
-from recapito.errors import AppendFailed, Busy, CallerError, NotFound, RecordDamaged, SettingsError, StoreFailed
+from recapito.errors import AppendFailed, Busy, NotFound, RecordDamaged, StoreFailed
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.storage.change_notes import ChangeNote, ChangeNotes
+from recapito.intake.storage.reported_accounts import ReportedAccounts
 from recapito.observability.journal import Journal
 
 RECOVER_NS = 5 * SECOND
@@ -41,30 +39,27 @@ class BlobInspector(Protocol):
 class BlobReporter:
     """Reports blob changes to the system topics of their storage account. `run` is its loop, one task.
 
-    log, registry: the stores, which are only read here; the publisher writes.
+    log: only read here; the publisher writes.
     clock: the service's clock, for the time of an event.
     wall: real time, by which the storage service dates blobs, and for pauses.
-    find_connection: the connection of a resource, None if it has none.
     """
 
     def __init__(
         self,
         log: Log,
-        registry: Registry,
+        accounts: ReportedAccounts,
         publisher: Publisher,
         clock: Clock,
         wall: Clock,
-        find_connection: Callable[[str], Awaitable[Connection | None]],
         service: BlobInspector,
         notes: ChangeNotes,
         journal: Journal,
     ) -> None:
         self._log = log
-        self._registry = registry
+        self._accounts = accounts
         self._publisher = publisher
         self._clock = clock
         self._wall = wall
-        self._find_connection = find_connection
         self._service = service
         self._notes = notes
         self._journal = journal
@@ -78,7 +73,7 @@ class BlobReporter:
         Busy if its event could not be stored now, OSError if the storage service could not be asked about the blob: the
         change should not be made.
         """
-        topics = await self._topics(change.account)
+        topics = await self._accounts.topics(change.account)
         if not topics:
             return None
         self._publisher.check_open()
@@ -123,15 +118,12 @@ class BlobReporter:
     async def _settle(self, note: ChangeNote) -> None:
         """Report a change if the service made it and its event is not in the log; a failure leaves the note."""
         try:
-            facts = await self._service.look(note.change)
-            if _was_made(note, facts):
-                topics = [
-                    topic
-                    for topic in await self._topics(note.change.account)
-                    if not await self._is_stored(topic, note.id)
-                ]
-                await self._store(note, topics, {}, note.facts or facts)
-                self._journal("blob.found_again", api=note.change.api, topics=len(topics))
+            topics = await self._accounts.topics(note.change.account)
+            facts = await self._service.look(note.change) if topics else None
+            if topics and _was_made(note, facts):
+                left_out = [topic for topic in topics if not await self._is_stored(topic, note.id)]
+                await self._store(note, left_out, {}, note.facts or facts)
+                self._journal("blob.found_again", api=note.change.api, topics=len(left_out))
             self._notes.remove(note.id)
             self._failing = ""
         except UNSETTLED as error:
@@ -163,26 +155,6 @@ class BlobReporter:
                 return True
             below = found.below
         return False
-
-    async def _topics(self, account: str) -> list[Topic]:
-        """The system topics of a storage account that have a subscription."""
-        return [
-            topic
-            async for topic, source in system_topics(self._registry)
-            if await self._is_account(source, account) and await has_subscription(self._registry, topic)
-        ]
-
-    async def _is_account(self, source: str, account: str) -> bool:
-        """Whether a resource is the account of this name, by its own name or by the connection that leads to it."""
-        try:
-            resource = parse_resource_id(source)
-            if resource.kind != STORAGE_ACCOUNT or resource.names[0].lower() == account.lower():
-                return resource.kind == STORAGE_ACCOUNT
-            connection = await self._find_connection(resource.text)
-        except (CallerError, SettingsError):
-            return False
-        credential = None if connection is None else connection.credential
-        return isinstance(credential, AccountKey) and credential.account == account
 
 
 def _was_made(note: ChangeNote, facts: BlobFacts | None) -> bool:
