@@ -12,7 +12,7 @@ LIBRARIES = {
     "portal": ("aiohttp", "nicegui"),
     "azure": ("aiohttp", "azure.eventhub", "azure.identity", "azure.servicebus", "azure.storage.blob"),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
-    "cluster": ("aiohttp", "nats"),
+    "cluster": ("aiohttp", "nats", "zstandard"),
 }
 """A module of each library that an extra brings. The extra `fast` has none: the server runs as well without it."""
 

@@ -8,12 +8,16 @@ from typing import Any, NamedTuple
 from starlette.types import Message
 
 from recapito.api.app import make_surface
+from recapito.api.estate.manager import EstateManager
+from recapito.api.estate.spread import Spread
+from recapito.api.router.forward import Forwarder
 from recapito.api.services import ClockControl, Services
 from recapito.clock import ManualClock
 from recapito.connections.encryption import SecretBox
 from recapito.contracts.history import HistoryBounds
 from recapito.domain.access.guess_budget import Budget
 from recapito.domain.capacity import Rate
+from recapito.domain.cluster.partition import WHOLE, Partition
 from recapito.domain.instant import HOUR
 from recapito.domain.profiles.profile import DEFAULT
 from recapito.domain.resources.subscription import Subscription
@@ -43,6 +47,7 @@ NESTED = f"{TOPIC}/eventSubscriptions"
 SCOPE = f"{TOPIC}/providers/Microsoft.EventGrid/eventSubscriptions"
 EVENTS = "/topics/orders/api/events"
 VERSION = "api-version=2022-06-15"
+PUBLIC_URL = "http://127.0.0.1:8585"
 PLENTY = Budget(100_000)
 BOX = SecretBox.in_memory()
 
@@ -64,7 +69,10 @@ class Answer(NamedTuple):
 
 
 class World:
-    """A running intake with its HTTP surface. `webhooks` answers handshakes; without it no endpoint is asked."""
+    """A running intake with its HTTP surface. `webhooks` answers handshakes; without it no endpoint is asked.
+
+    partition, forwarders: the partition of a cluster that it is, and the ways to all of them.
+    """
 
     def __init__(
         self,
@@ -80,6 +88,9 @@ class World:
         estate: bool = False,
         encrypt: Cipher = BOX.encrypt,
         replay: bool = False,
+        topic_options: Mapping[str, Any] | None = None,
+        partition: Partition = WHOLE,
+        forwarders: Callable[[], Sequence[Forwarder]] | None = None,
         **more: Any,
     ) -> None:
         self.log = log or MemoryLog()
@@ -92,12 +103,18 @@ class World:
         self.patience = ManualClock(0)
         handshakes = None if self.caller is None else self._handshakes(self.caller)
         changes = Changes()
-        self.topics = Topics(self.log, self.clock, _random(keys), changes, handshakes=handshakes)
+        options = topic_options or {}
+        self.topics = Topics(self.log, self.clock, _random(keys), changes, handshakes=handshakes, **options)
         self.subscriptions = Subscriptions(
             self.log, self.clock, self.topics, changes, handshakes=handshakes, find_connection=find_connection
         )
         if estate:
-            more["estate"] = make_estate(self.log, self.topics, self.subscriptions, self.clock, self._journal)
+            more["estate"] = make_estate(
+                self.log, self.topics, self.subscriptions, self.clock, self._journal, partition, PUBLIC_URL
+            )
+        self.estate: EstateManager | None = more.get("estate")
+        if self.estate is not None and forwarders is not None:
+            more["spread"] = Spread(self.estate, forwarders)
         self.publisher = Publisher(self.log, self.clock, lambda: None, intake_open)
         self._readiness = readiness or {"store": None, "disk": None, "dispatch": None}
         damages = DamageReport(self.log, self.ledger)
@@ -116,7 +133,7 @@ class World:
                 explainer=Explainer(self.log, self.log, self.ledger, self.history, self.clock, DEFAULT, damages),
                 damages=damages,
                 clock=self.clock,
-                public_url="http://127.0.0.1:8585",
+                public_url=PUBLIC_URL,
                 readiness=self._ready,
                 clock_control=clock_control,
                 journal=self._journal,
@@ -148,7 +165,7 @@ class World:
 
     def _handshakes(self, caller: MemoryCaller) -> Handshakes:
         codes = _random(iter(range(10_000, 20_000)))
-        return Handshakes(caller, self.clock, self.patience, codes, "http://127.0.0.1:8585", self._journal)
+        return Handshakes(caller, self.clock, self.patience, codes, PUBLIC_URL, self._journal)
 
     async def _ready(self) -> Mapping[str, str | None]:
         return self._readiness

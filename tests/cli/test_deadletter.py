@@ -113,6 +113,28 @@ def test_progress(pages: Pages, words: list[str], code: int, says: list[str]) ->
     assert (said.code, said.err.splitlines()) == (code, [f"recapito: {line}" for line in says])
 
 
+def test_a_partition_that_does_not_answer_is_named() -> None:
+    """The others are redriven, page by page; one line names the partition, and the command does not succeed."""
+    pages = {
+        None: ({"selected": 3, "done": 3}, "~1"),
+        "~1": ({"selected": 2, "done": 2, "missingPartitions": [1]}, None),
+    }
+
+    def answers(path: str, query: Query, body: Any) -> tuple[int, Any]:
+        turn, following = pages[body.get("after")]
+        return 200, {"refused": 0, "kept": 0, "problems": [], "next": following} | turn
+
+    with observed(answers) as it:
+        said = recapito("deadletter", "redrive", "--server", it.url)
+    assert said.code == 1
+    assert said.json == {"selected": 5, "done": 5, "refused": 0, "kept": 0, "missingPartitions": [1]}
+    assert lines(said.err) == [
+        "recapito: 3 done, going on",
+        "recapito: Partition 1 of the cluster does not answer: nothing of it is in the answer",
+        "recapito: the letters of those partitions stay as they are. Run it again, and it goes on with the rest.",
+    ]
+
+
 def test_who_does_not_agree_purges_nothing() -> None:
     """Purging asks first and says how not to be asked; without an answer nothing is asked of the server."""
     said = recapito("deadletter", "purge", "--server", "http://127.0.0.1:1")

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from itertools import count
 from typing import Any
 
 import pytest
@@ -113,6 +114,22 @@ def test_it_goes_on_when_the_server_does() -> None:
             assert "attempt 3" in tail.stdout.readline()
             tail.send_signal(signal.SIGINT)
             assert (tail.wait(30), tail.stdout.read(), tail.stderr.read()) == (0, "", "")
+
+
+def test_a_partition_that_does_not_answer_is_named_once() -> None:
+    """The line comes when the partition is lost, not with each look, and another one when it is back."""
+    looks = count()
+
+    def lacking(path: str, query: Query, body: Any) -> tuple[int, Any]:
+        number = next(looks)
+        status, answer = page(*[attempt(1)] * (number < 5), newest="m1")
+        return status, answer | ({"missingPartitions": [1, 3]} if 1 <= number < 4 else {})
+
+    with observed(lacking) as it, following(it.url) as tail:
+        assert tail.stderr is not None
+        told = "recapito: Partitions 1, 3 of the cluster do not answer: nothing of them is in the answer\n"
+        assert tail.stderr.readline() == told
+        assert tail.stderr.readline() == "recapito: all partitions of the cluster answer again\n"
 
 
 def test_who_reads_may_go() -> None:

@@ -3,21 +3,29 @@
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
-from tests.clients.service import Service, requirement
+from tests.clients.service import requirement
 
 PYTHON = Path(__file__).parents[2] / ".venv-az" / "bin" / "python"
 PATIENCE_S = 120.0
 
 
+class Trusted(Protocol):
+    """A service that az trusts by these variables of its environment."""
+
+    @property
+    def trust(self) -> Mapping[str, str]: ...
+
+
 class Az:
     """One az, signed in to one service. A call gives what az printed, parsed."""
 
-    def __init__(self, recapito: Service, directory: Path) -> None:
+    def __init__(self, recapito: Trusted, directory: Path) -> None:
         if reason := requirement(PYTHON.parent.parent / ".az", "az is not in .venv-az; `make test` installs it"):
             pytest.skip(reason)
         # Without its own bytecode, each call takes two seconds longer.

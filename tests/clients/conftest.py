@@ -71,4 +71,5 @@ def signed_in(az: Az, recapito: Service) -> Az:
 @pytest.fixture(scope="session")
 def node(recapito: Service) -> Node:
     """Node, with Microsoft's clients for it."""
-    return Node(recapito)
+    given = {"url": recapito.url, "subscription": SUBSCRIPTION, **recapito.principal._asdict()}
+    return Node(given, recapito.trust)

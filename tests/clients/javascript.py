@@ -4,21 +4,22 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.clients.service import SUBSCRIPTION, Service, requirement
+from tests.clients.service import requirement
 
 STORIES = Path(__file__).parent / "node"
 PATIENCE_S = 120.0
 
 
 class Node:
-    """A call runs a story with a JSON value, and gives the one it printed."""
+    """A call runs a story with a JSON value, and gives the one it printed. Every story gets the values of `given`."""
 
-    def __init__(self, recapito: Service) -> None:
+    def __init__(self, given: Mapping[str, Any], environment: Mapping[str, str]) -> None:
         program = shutil.which("node")
         if reason := requirement(
             Path(program or "/nowhere/node"), "there is no node here; install version 18 or newer"
@@ -33,11 +34,11 @@ class Node:
         # Microsoft's clients use the global `crypto`, which node has by itself from version 19 on.
         flags = ["--experimental-global-webcrypto"] if int(version[1:].split(".")[0]) < 19 else []
         self._command = [program, *flags]
-        self._environment = {**os.environ, **recapito.trust}
-        self._given = {"url": recapito.url, "subscription": SUBSCRIPTION, **recapito.principal._asdict()}
+        self._environment = {**os.environ, **environment}
+        self._given = given
 
     def __call__(self, story: str, **given: Any) -> Any:
-        """Run a story; besides what is given it knows the service's URL and the principal."""
+        """Run a story."""
         done = subprocess.run(
             [*self._command, str(STORIES / f"{story}.mjs")],
             input=json.dumps({**self._given, **given}),

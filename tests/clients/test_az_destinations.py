@@ -1,5 +1,6 @@
 """az with every kind of destination: created, listed, updated and deleted, as it is printed for Event Grid."""
 
+import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,20 +67,10 @@ KINDS = [
 ]
 
 
-@pytest.fixture
-def az(recapito: Service, tmp_path: Path) -> Az:
-    """az with a configuration of its own, signed in, and a topic."""
-    az = Az(recapito, tmp_path)
-    az("cloud register -n Recapito --endpoint-resource-manager {}", recapito.url)
-    az("cloud set -n Recapito")
-    tenant, client, secret = recapito.principal
-    az("login --service-principal -u {} -p {} --tenant {}", client, secret, tenant)
-    az("eventgrid topic create -g az-kinds -n az-kinds -l local")
-    return az
-
-
-def test_every_kind_of_destination(az: Az, recapito: Service) -> None:
+def test_every_kind_of_destination(signed_in: Az, recapito: Service) -> None:
     """Without a connection az prints the command that sets one; with it each kind is made, changed, shown, deleted."""
+    az = signed_in
+    az("eventgrid topic create -g az-kinds -n az-kinds -l local")
     said = az.fails(
         "eventgrid event-subscription create --name az-lost --source-resource-id {} --endpoint-type eventhub"
         " --endpoint {}",
@@ -117,3 +108,38 @@ def test_every_kind_of_destination(az: Az, recapito: Service) -> None:
     assert mapping["sourceField"] == "data.customer"
     left = {one["name"] for one in az("eventgrid event-subscription list --source-resource-id {}", TOPIC)}
     assert not left & {f"az-{kind.word}" for kind in KINDS}
+
+
+def test_forwarding_to_another_event_grid(signed_in: Az, recapito: Service, tmp_path: Path) -> None:
+    """A deployment and `az rest` make the destination that az has no name for; az lists, shows and deletes the rest."""
+    az, topic = signed_in, f"{HOME}/Microsoft.EventGrid/topics/az-edge"
+    cloud = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/cloud/providers/Microsoft.EventGrid/topics/orders"
+    connection = "Endpoint=https://orders.westeurope-1.eventgrid.azure.net/api/events;SharedAccessKey=a2V5"
+    trust = ("--server", recapito.url, "--ca-file", str(next(iter(recapito.trust.values()))))
+    run("connection", "set", cloud, "--connection-string", connection, *trust)
+    to = {"endpointType": "EventGrid", "properties": {"resourceId": cloud}}
+    of = {"apiVersion": "2022-06-15", "type": "Microsoft.EventGrid/topics"}
+    subscription = {
+        **of,
+        "type": "Microsoft.EventGrid/topics/eventSubscriptions",
+        "name": "az-edge/by-template",
+        "dependsOn": [topic],
+        "properties": {"destination": to},
+    }
+    schema = "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#"
+    resources = [{**of, "name": "az-edge", "location": "local"}, subscription]
+    file = tmp_path / "body.json"
+    file.write_text(json.dumps({"$schema": schema, "contentVersion": "1.0.0.0", "resources": resources}), "utf-8")
+    az("group create -n az-kinds -l local")
+    az("deployment group create -g az-kinds -n forward --template-file {}", str(file))
+    url = f"{topic}/providers/Microsoft.EventGrid/eventSubscriptions/to-the-cloud?api-version=2022-06-15"
+    file.write_text(json.dumps({"properties": {"destination": to}}), "utf-8")
+    made = az("rest --method put --url {} --body {}", url, f"@{file}")
+    assert made["properties"]["destination"] == to
+    file.write_text(json.dumps({"labels": ["kept"]}), "utf-8")
+    kept = az("rest --method patch --url {} --body {}", url, f"@{file}")["properties"]
+    assert (kept["destination"], kept["labels"]) == (to, ["kept"])
+    listed = {one["name"]: one for one in az("eventgrid event-subscription list --source-resource-id {}", topic)}
+    assert set(listed) == {"to-the-cloud", "by-template"}
+    assert (listed["to-the-cloud"]["labels"], listed["to-the-cloud"]["destination"]["endpointType"]) == (["kept"], None)
+    az("eventgrid event-subscription delete --name to-the-cloud --source-resource-id {}", topic)

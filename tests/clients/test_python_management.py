@@ -1,7 +1,10 @@
 """azure-mgmt-eventgrid, signed in by azure-identity: what it returns is what was asked."""
 
 import datetime
+import io
+import json
 import urllib.request
+from typing import Any
 
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
@@ -31,7 +34,7 @@ from azure.mgmt.eventgrid.models import (
     WebHookEventSubscriptionDestination,
 )
 
-from tests.clients.service import SUBSCRIPTION
+from tests.clients.service import SUBSCRIPTION, Service, run
 from tests.clients.webhook import Webhook
 
 pytestmark = pytest.mark.xdist_group("python")
@@ -292,3 +295,22 @@ def test_validation_by_hand(management: EventGridManagementClient, hook: Webhook
     with urllib.request.urlopen(handshake.events[0]["data"]["validationUrl"]) as page:
         assert page.status == 200
     assert management.event_subscriptions.get(topic.id, "mg-hand").provisioning_state == "Succeeded"
+
+
+def test_forwarding_to_another_event_grid(recapito: Service, management: EventGridManagementClient) -> None:
+    """The destination that the library has no name for is made from JSON; an update by the library keeps it."""
+    cloud = f"{HOME}/Microsoft.EventGrid/topics/cloud"
+    to = {"endpointType": "EventGrid", "properties": {"resourceId": cloud}}
+    connection = "Endpoint=https://orders.westeurope-1.eventgrid.azure.net/api/events;SharedAccessKey=a2V5"
+    trust = ("--server", recapito.url, "--ca-file", str(next(iter(recapito.trust.values()))))
+    run("connection", "set", cloud, "--connection-string", connection, *trust)
+    topic = management.topics.begin_create_or_update(GROUP, "mg-edge", Topic(location="local")).result().id
+    body = io.BytesIO(json.dumps({"properties": {"destination": to}}).encode())
+    made = management.event_subscriptions.begin_create_or_update(topic, "to-the-cloud", body).result()
+    assert made.provisioning_state == "Succeeded"
+    labels = EventSubscriptionUpdateParameters(labels=["kept"])
+    management.event_subscriptions.begin_update(topic, "to-the-cloud", labels).result()
+    answers: list[Any] = []
+    keep = {"raw_response_hook": lambda answer: answers.append(answer.http_response.json())}
+    management.event_subscriptions.get(topic, "to-the-cloud", **keep)
+    assert (answers[0]["properties"]["destination"], answers[0]["properties"]["labels"]) == (to, ["kept"])

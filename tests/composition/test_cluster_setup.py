@@ -1,15 +1,19 @@
 """Making and joining a cluster on real NATS servers: once, whole or not at all, and only with its secret."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from recapito.composition import cluster_setup
-from recapito.composition.cluster import jetstream_options
+from recapito.clock import SystemClock
+from recapito.composition import cluster_backup, cluster_setup
+from recapito.composition.cluster import backend_on, jetstream_options, open_peers
 from recapito.composition.cluster_setup import StreamSizes
+from recapito.composition.data_directory import DataDirectory
 from recapito.composition.replicas import make_inspection
 from recapito.domain import limits
 from recapito.errors import ClusterUnreachable, SettingsError
@@ -17,8 +21,16 @@ from recapito.identity.cluster_secret import ClusterSecret
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
 from recapito.stores.jetstream.streams import create
+from recapito.stores.replicated.database import ReplicatedDatabase
+from recapito.stores.sqlite.files.connection import DISPATCH, LOG
+from tests.cli.terminal import recapito
+from tests.kit.replicated import COPY
+from tests.stores.values import new_subscription, new_topic, segment
 
 if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
+
+    from tests.azurite.server import Azurite
     from tests.kit.nats_cluster import NatsCluster
 
 pytestmark = pytest.mark.xdist_group("nats")
@@ -45,6 +57,11 @@ class Place:
 
 @pytest.fixture
 def place(nats: "NatsCluster", tmp_path: Path) -> Place:
+    return Place(nats, tmp_path)
+
+
+@pytest.fixture
+def elsewhere(nats: "NatsCluster", tmp_path: Path) -> Place:
     return Place(nats, tmp_path)
 
 
@@ -124,3 +141,144 @@ def test_an_inspection_finds_silent_monitors(place: Place) -> None:
     assert asyncio.run(twice(first)) == {}
     silent = place.node("one", RECAPITO_CLUSTER_MONITORS="http://127.0.0.1:1")
     assert "http://127.0.0.1:1" in asyncio.run(twice(silent))["monitors"]
+
+
+async def fill(settings: Settings) -> None:
+    """Own each partition for a moment, and store a topic with a subscription, an event and a lane in it."""
+    async with cluster_setup.open_partitions(settings) as every:
+        for partition, streams in every.items():
+            backend = backend_on(settings, streams, partition=partition)
+            await backend.claim()
+            async with backend.open_both(SystemClock()) as stores:
+                topic = await stores.registry.put_topic(new_topic(f"orders-{partition.number}"))
+                subscription = await stores.registry.put_subscription(new_subscription(topic.id))
+                await stores.log.append([segment(topic.id)])
+                await stores.ledger.open_lane(subscription.id, topic.id, stores.log.id, 1)
+
+
+def test_partitions_are_backed_up_and_restored(place: Place, elsewhere: Place, tmp_path: Path) -> None:
+    """Each partition has a directory of its own in the copy; the new cluster has as many, all of them or none."""
+    first, new, target = place.node("one"), elsewhere.node("new"), tmp_path / "backup"
+    asyncio.run(cluster_setup.init(first, SMALL._replace(partitions=2)))
+    asyncio.run(fill(first))
+    secret = cluster_setup.read_secret(first)
+    copied = asyncio.run(cluster_backup.back_up(first, target, print))
+    files = ["partition-0/log.db", "partition-0/dispatch.db", "partition-1/log.db", "partition-1/dispatch.db"]
+    assert list(copied) == files
+    assert {path.name for path in target.iterdir()} == {"partition-0", "partition-1", "keys.sealed", "backup.json"}
+
+    def refused(why: str) -> None:
+        with pytest.raises(SettingsError, match=why):
+            asyncio.run(cluster_backup.restore(new, target, secret, SMALL, print))
+        assert not new.data.exists()
+
+    (target / "partition-1").rename(target / "aside")
+    refused(r"no complete backup of the 2 partitions .* partition-1/log\.db is missing")
+    (target / "partition-0").rename(target / "partition-1")
+    (target / "aside").rename(target / "partition-0")
+    refused("was changed after the backup")
+    (target / "partition-0").rename(target / "aside")
+    (target / "partition-1").rename(target / "partition-0")
+    (target / "aside").rename(target / "partition-1")
+    restored = asyncio.run(cluster_backup.restore(new, target, secret, SMALL, print))
+    assert restored.equal and restored.before == copied
+    asyncio.run(fill_again(new))
+    with pytest.raises(SettingsError, match="2 partitions, and only a store of one partition moves out"):
+        asyncio.run(cluster_setup.move_out(new, tmp_path / "out", print))
+    DataDirectory(tmp_path / "embedded").restore(target / "partition-1")
+
+
+class CutOff(Exception):
+    """The end of a backup in the middle of it."""
+
+
+@pytest.fixture
+def container(azurite: "Azurite", place: Place) -> "Iterator[ContainerClient]":
+    with azurite.blobs() as client:
+        yield client.create_container(f"backups-of-{place.name}")
+
+
+def test_partitions_go_to_a_container_and_back(
+    place: Place, elsewhere: Place, container: "ContainerClient", tmp_path: Path
+) -> None:
+    """The list goes last, so an upload that is cut off is no backup; a list with another digest is refused."""
+    first, new, url = place.node("one"), elsewhere.node("new"), container.url
+    said: list[str] = []
+    asyncio.run(cluster_setup.init(first, SMALL._replace(partitions=2)))
+    asyncio.run(fill(first))
+    secret = cluster_setup.read_secret(first)
+
+    def refused(folder: str, why: str, known: ClusterSecret = secret) -> None:
+        with pytest.raises(SettingsError, match=why):
+            asyncio.run(cluster_backup.restore_from_container(new, f"{url}/{folder}", known, SMALL, print))
+        assert not new.data.exists()
+
+    def cut(line: str) -> None:
+        if line.startswith("sending partition-1/dispatch.db"):
+            raise CutOff
+
+    with pytest.raises(CutOff):
+        asyncio.run(cluster_backup.back_up_to_container(first, f"{url}/cut", cut))
+    assert [blob.name for blob in container.list_blobs()] == [
+        "cut/partition-0/dispatch.db",
+        "cut/partition-0/log.db",
+        "cut/partition-1/log.db",
+    ]
+    refused("cut", r"/cut is no complete backup: backup\.json is missing")
+    with pytest.raises(SettingsError, match="/cut is not empty"):
+        asyncio.run(cluster_backup.back_up_to_container(first, f"{url}/cut", print))
+
+    copied = asyncio.run(cluster_backup.back_up_to_container(first, f"{url}/whole", said.append))
+    sent = [line.split()[1].rstrip(":") for line in said if line.startswith("sending")]
+    assert sent == [*copied, "keys.sealed", "backup.json"]
+    listed = container.download_blob("whole/backup.json").readall()
+    wrong = listed.replace(str(copied["partition-1/log.db"].sum).encode(), b"1")
+    container.upload_blob("whole/backup.json", wrong, overwrite=True)
+    refused("whole", r"/whole/partition-1/log\.db was changed after the backup was taken: its digest differs")
+    container.upload_blob("whole/backup.json", listed, overwrite=True)
+    refused("whole", "not the secret of the cluster .* of which http.*/whole is a backup", ClusterSecret.new())
+    (tmp_path / "new.toml").write_text(f'[cluster]\nname = "{elsewhere.name}"\nnode = "new"\nunchecked = true\n')
+    node = ("--settings", str(tmp_path / "new.toml"), "--store", new.server.store, "--data", str(new.data))
+    sizes = ("--log-mb", "64", "--lanes-mb", "64", "--secret", str(first.cluster.secret_in(first.data)))
+    restored = recapito("cluster", "restore", "-", *node, *sizes, stdin=f"{url}/whole\n".encode())
+    assert restored.code == 0, restored.err
+    assert f"Restored {url}/whole as the cluster" in restored.out
+    again = recapito("cluster", "backup", f"{url}/again", *node)
+    assert again.code == 0 and f"to {url}/again." in again.out, again.err
+    assert all(f"digest {digest.sum:016x}" in again.out for digest in copied.values())
+
+
+async def fill_again(settings: Settings) -> None:
+    """The restored partitions can be owned, and give out ids of their own."""
+    async with cluster_setup.open_partitions(settings) as every:
+        assert [partition.of for partition in every] == [2, 2]
+        for partition, streams in every.items():
+            backend = backend_on(settings, streams, partition=partition)
+            await backend.claim()
+            async with backend.open_both(SystemClock()) as stores:
+                assert (await stores.registry.put_topic(new_topic("more"))).id == partition.first_id + 2
+
+
+def test_partitions_are_upgraded_in_turn(place: Place, tmp_path: Path) -> None:
+    """A partition that an upgrade before has reached is passed over, and said so; the next one is brought up."""
+    first = place.node("one")
+
+    async def story() -> list[dict[str, tuple[int, int]]]:
+        create(jetstream_options(first), "log", SMALL.log_bytes, SMALL.lanes_bytes, partitions=2)
+        async with open_peers(first) as peers:
+            await peers.create(SMALL.replicas)
+        async with cluster_setup.open_partitions(first) as every:
+            done, behind = every.items()
+            await backend_on(first, done[1], partition=done[0]).found()
+            for kind, version, stream in ((LOG, 2, behind[1].log), (DISPATCH, 7, behind[1].lanes)):
+                path, old = tmp_path / kind.file, kind._replace(version=version)
+                with closing(ReplicatedDatabase(path, old, stream, "old", COPY, founding=True)) as database:
+                    await asyncio.to_thread(database.found)
+        return [await cluster_backup.upgrade(first, said.append) for _ in range(2)]
+
+    said: list[str] = []
+    passed = {"partition-0/log.db": (3, 3), "partition-0/dispatch.db": (8, 8)}
+    upgraded, again = asyncio.run(story())
+    assert upgraded == passed | {"partition-1/log.db": (2, 3), "partition-1/dispatch.db": (7, 8)}
+    assert again == passed | {"partition-1/log.db": (3, 3), "partition-1/dispatch.db": (8, 8)}
+    assert said[:2] == ["upgrading the streams of partition 0", "upgrading the streams of partition 1"]

@@ -92,6 +92,25 @@ def test_some_lanes_are_read_alone(ledger: Any, run: Any) -> None:
     assert run(ledger.lanes_after(0, 10)) == run(ledger.some_lanes([2, 30, 100])) == run(ledger.lanes())
 
 
+def test_the_versions_of_lanes_show_every_change(ledger: Any, run: Any, settle: Any) -> None:
+    """They differ after a lane is opened, settled or closed, and stay while nothing changes."""
+    seen = [run(ledger.lane_versions())]
+    for change in (
+        lambda: run(ledger.open_lane(1, 1, LOG, 1)),
+        lambda: run(ledger.open_lane(2, 1, LOG, 1)),
+        lambda: settle(1, matched=1, delivered=1),
+        lambda: settle(2, hold=Hold(3)),
+        lambda: settle(1, ended=True),
+        lambda: run(ledger.close_lane(1)),
+        lambda: run(ledger.open_lane(3, 1, LOG, 1)),
+    ):
+        change()
+        seen.append(run(ledger.lane_versions()))
+        assert run(ledger.lane_versions()) == seen[-1]
+    assert seen[0] == (0, 0, 0)
+    assert len(set(seen)) == len(seen)
+
+
 def test_lanes_in_trouble(ledger: Any, run: Any, settle: Any) -> None:
     """Lanes with parked deliveries, failures or a hold are found among the others, page by page, as whole rows."""
     for id in range(1, 9):

@@ -178,6 +178,22 @@ def test_news_wake_the_other_nodes(play: Callable[[Story], None]) -> None:
     play(story)
 
 
+def test_a_member_can_have_news(play: Callable[[Story], None]) -> None:
+    """Nodes that wait hear an announcement with news at once, and find its words."""
+
+    async def story(one: Peers, two: Peers, pass_life: Callable[[], Awaitable[None]]) -> None:
+        hearing, told = asyncio.create_task(two.changed()), member("a")
+        await asyncio.sleep(0)
+        await one.announce(told)
+        await two.members()
+        assert not hearing.done()
+        await one.announce(told, news=True)
+        await asyncio.wait_for(hearing, 5)
+        assert [seen.member for seen in await two.members()] == [told]
+
+    play(story)
+
+
 @pytest.mark.xdist_group("nats")
 def test_the_time_of_a_sighting_is_the_clusters(nats: "NatsCluster") -> None:
     """The servers date what they hear, so a member's own clock can be compared with theirs."""

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.contracts.log import EntryKind
+from recapito.contracts.registry import Document
 from recapito.domain.filters.filter import Filter
 from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import FilterSince
@@ -320,3 +321,32 @@ def test_resources_outlive_a_restart(stores: Any, run: Any) -> None:
     run(stores.reopen())
     assert run(stores.log.topic_by_id(topic.id)) == topic
     assert run(stores.log.subscription_by_id(subscription.id)) == subscription
+
+
+def test_changes_are_counted(log: Any, run: Any) -> None:
+    """The number grows with each put, delete and forget, and with nothing else."""
+    seen = [log.changes]
+
+    def grown() -> bool:
+        seen.append(log.changes)
+        return bool(seen[-1] > seen[-2])
+
+    topic = run(log.put_topic(new_topic("orders")))
+    assert grown()
+    subscription = run(log.put_subscription(new_subscription(topic.id, "watch")))
+    assert grown()
+    run(log.append([segment(topic.id)]))
+    run(log.topics("", 9))
+    run(log.subscriptions(topic.id, 0, 9))
+    run(log.document("a", "1"))
+    assert not grown()
+    for verb, given in (
+        (log.put_document, ("a", "1", b"x")),
+        (log.delete_document, ("a", "1")),
+        (log.delete_subscription, (subscription.id,)),
+        (log.forget, (subscription.id,)),
+        (log.delete_topic, (topic.id,)),
+        (log.append_marked, ([], "a", [Document("1", b"x")])),
+    ):
+        run(verb(*given))
+        assert grown(), verb

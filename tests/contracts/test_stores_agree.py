@@ -139,6 +139,7 @@ class StoresAgree(RuleBasedStateMachine):
         self.both(lambda side: side.ledger.some_lanes([after, limit, 1]))
         self.both(lambda side: side.ledger.lanes_after(after, limit))
         self.both(lambda side: side.ledger.troubled_lanes(after, limit))
+        self.both(lambda side: side.ledger.lane_versions())
         self.both(lambda side: side.log.topic(name))
         self.both(lambda side: side.log.subscription(topic or 1, name))
 

@@ -84,6 +84,15 @@ def test_a_server_that_needs_an_extra_ends(
 
 
 @pytest.mark.xdist_group("install")
+def test_a_backup_that_needs_an_extra_ends(core: FreshEnvironment) -> None:
+    """A backup to a blob container ends with the command that installs the extra, before anything is copied."""
+    command = [core.python, "-m", "recapito", "backup", "https://safe.blob.core.windows.net/backups?sig=hidden"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ended.returncode == os.EX_CONFIG and "pip install 'recapito[azure]'" in ended.stderr
+    assert "hidden" not in ended.stderr
+
+
+@pytest.mark.xdist_group("install")
 def test_the_plugin_alone_runs_the_sample_project(core: FreshEnvironment) -> None:
     """With pytest and the sample's own requirement beside the core, all tests of the sample pass."""
     core.copy("pytest", "azure-eventgrid")

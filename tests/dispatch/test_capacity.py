@@ -42,6 +42,19 @@ def test_lanes_that_hang_at_once_leave_room_for_others() -> None:
     assert slots.free(responsive=True, open=0)
 
 
+def test_a_lower_bound_takes_nothing_back() -> None:
+    """Requests above a new bound go on; none is started until there is room below it."""
+    slots = taken(Slots(16), 10)
+    slots.allow(8)
+    assert not slots.free(responsive=True, open=0)
+    assert not slots.free(responsive=False, open=0)
+    for _ in range(4):
+        slots.give_back(1)
+    assert slots.free(responsive=True, open=0)
+    slots.allow(16)
+    assert slots.free(responsive=True, open=0) > 2
+
+
 def test_bytes_are_limited_too() -> None:
     """Few requests may be too many bytes."""
     slots = Slots(100, size=1000)

@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapito.domain import limits
-from recapito.domain.capacity import LARGE_COMMIT, LastCommit, Meter, Rate, Room, expected_wait, needed, share_out
+from recapito.domain.capacity import (
+    LARGE_COMMIT,
+    LastCommit,
+    Meter,
+    Rate,
+    Room,
+    expected_wait,
+    needed,
+    share_of_requests,
+    share_out,
+)
 from recapito.domain.instant import SECOND
 from recapito.domain.limits import MB
 
@@ -136,3 +146,14 @@ def test_many_segments_need_pages_of_their_own() -> None:
     """A thousand topics with a byte each take a thousand times two pages."""
     assert needed(1000, 1000) > 1000 * 2 * limits.LOG_PAGE_BYTES
     assert needed(MB, 1) < MB + MB // 8
+
+
+@pytest.mark.parametrize(
+    ("most", "owned", "share"), [(0, 1, 512), (0, 8, 512), (100, 1, 100), (100, 3, 33), (100, 0, 100), (9, 4, 4)]
+)
+def test_the_partitions_of_a_node_share_its_requests(most: int, owned: int, share: int) -> None:
+    """A bound of the node is divided by the partitions that it owns, down to a least number; without one each has 512.
+
+    A node that owns no more partition divides by one.
+    """
+    assert share_of_requests(most, owned) == share

@@ -1,122 +1,22 @@
 """Notices of dead-letter blobs: crashed at every step of writing, keeping and taking over, each blob is told once."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
-from recapito.clock import ManualClock
 from recapito.contracts.ledger import Notice, SkippedDeadLetters
-from recapito.contracts.log import EntryKind
-from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Owner
-from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
-from recapito.dispatch.signals import Signal
-from recapito.domain.events.segment import Segment
-from recapito.domain.history.attempt import LaneLabel
-from recapito.domain.instant import MINUTE
-from recapito.domain.profiles.profile import load
-from recapito.domain.resources.resource_id import container_id
-from recapito.domain.resources.topic import Source, Topic, TopicKind
+from recapito.domain.resources.topic import TopicKind
 from recapito.errors import StoreFailed
-from recapito.intake.maintenance.blob_notifier import BlobNotifier
-from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
-from recapito.vaults.memory import MemoryVault
-from tests.intake.breaking import Breaking, Crash, Steps
+from recapito.stores.memory import MemoryDisk, MemoryLedger
+from tests.intake.breaking import Crash, Steps
+from tests.intake.notices import ACCOUNT, BOX, LARGE, NOW, NoticeStage
 from tests.stores.spoil import MemorySpoiler
-from tests.stores.values import burial, new_subscription, new_topic, settlement
-
-ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/orders1"
-BOX = container_id(ACCOUNT, "dead").lower()
-NOW = 1_900_000_000 * 1_000_000_000
-LARGE = 1 << 20
 
 
-class Stage:
-    """A topic with a subscription whose letters are blobs, and a system topic over their account."""
-
-    def __init__(self) -> None:
-        self.disk, self.vault = MemoryDisk(), MemoryVault()
-        self.log, self.ledger = MemoryLog(self.disk), MemoryLedger(self.disk)
-        self.rung = 0
-        self.closed: str | None = None
-        self._guids = iter(range(1, 1000))
-
-    def _ring(self) -> None:
-        self.rung += 1
-
-    async def listen(self, name: str = "storage") -> Topic:
-        """Subscribe an endpoint to the account."""
-        source = Source(ACCOUNT, "Microsoft.Storage.StorageAccounts")
-        topic = await self.log.put_topic(new_topic(name, kind=TopicKind.SYSTEM, source=source))
-        await self.log.put_subscription(new_subscription(topic.id, "watch"))
-        return topic
-
-    async def bury(self, kind: TopicKind = TopicKind.CUSTOM, name: str = "orders", letters: int = 1) -> int:
-        """Have letters wait, of a subscription on a topic of this kind: its lane."""
-        topic = await self.log.topic(name, kind) or await self.log.put_topic(new_topic(name, kind=kind))
-        subscription = await self.log.subscription(topic.id, "sub")
-        if subscription is None:
-            subscription = await self.log.put_subscription(new_subscription(topic.id, "sub"))
-        lane = await self.ledger.open_lane(subscription.id, topic.id, self.log.id, 1)
-        position = lane.counts.matched + 1
-        burials = [burial(position + n, 0, NOW, BOX) for n in range(letters)]
-        await self.ledger.settle([settlement(lane, matched=letters, bury=burials)])
-        return lane.id
-
-    def writer(self, steps: Steps | None = None) -> DeadLetterWriter:
-        """Who writes what waits, on a ledger and a vault that may break."""
-        rules = load("2021-03").dead_letter
-        return DeadLetterWriter(
-            Breaking(MemoryLedger(self.disk), steps or Steps()),
-            Breaking(MemoryLog(self.disk), steps or Steps()),
-            Breaking(self.vault, steps or Steps()),
-            ManualClock(NOW + MINUTE),
-            lambda lane: Owner("sub", rules, AttemptRecorder(None, LaneLabel(lane, 1, "orders", "sub"))),
-            Signal(),
-            ManualClock(NOW + MINUTE),
-            lambda: f"guid-{next(self._guids)}",
-            lambda *_, **__: None,
-            on_notice=self._ring,
-        )
-
-    def notifier(self, steps: Steps | None = None, ledger: MemoryLedger | None = None) -> BlobNotifier:
-        """Who takes notices over, on stores that may break."""
-        log = Breaking(MemoryLog(self.disk), steps or Steps())
-        return BlobNotifier(
-            log,
-            log,
-            Breaking(ledger or MemoryLedger(self.disk), steps or Steps()),
-            ManualClock(NOW + MINUTE),
-            ManualClock(0),
-            lambda: self.closed,
-            self._ring,
-            lambda *_, **__: None,
-        )
-
-    async def write(self, steps: Steps | None = None) -> None:
-        """Write all that waits, one group after the other."""
-        writer = self.writer(steps)
-        while (group := await writer.next_group()) is not None:
-            await writer.write(group)
-
-    async def take(self, steps: Steps | None = None) -> None:
-        """Take over all notices."""
-        notifier = self.notifier(steps)
-        while await notifier.run_once():
-            continue
-
-    async def told(self, topic: Topic) -> list[dict[str, Any]]:
-        """The events of the system topic."""
-        entries = await self.log.read(topic.id, 1, LARGE)
-        segments = [Segment(entry.columns, entry.body) for entry in entries if entry.kind is EntryKind.SEGMENT]
-        return [json.loads(segment.event(n)) for segment in segments for n in range(len(segment))]
-
-
-def act(story: Callable[[Stage], Awaitable[None]]) -> Stage:
+def act(story: Callable[[NoticeStage], Awaitable[None]]) -> NoticeStage:
     """Tell a story on a new stage."""
-    stage = Stage()
+    stage = NoticeStage()
     asyncio.run(asyncio.wait_for(story(stage), 20))
     return stage
 
@@ -124,7 +24,7 @@ def act(story: Callable[[Stage], Awaitable[None]]) -> Stage:
 def test_a_blob_is_told_of() -> None:
     """The system topic has one event, about the very blob; dispatch was woken."""
 
-    async def story(stage: Stage) -> None:
+    async def story(stage: NoticeStage) -> None:
         topic = await stage.listen()
         await stage.bury(letters=3)
         await stage.write()
@@ -143,14 +43,14 @@ def test_a_blob_is_told_of() -> None:
 def test_each_blob_is_told_of_once_wherever_it_crashes(done: bool) -> None:
     """Whichever call of either role is the last before a crash, done or not, three blobs are three events."""
 
-    async def crash(stage: Stage, role: Callable[[Steps], Awaitable[None]], count: int) -> bool:
+    async def crash(stage: NoticeStage, role: Callable[[Steps], Awaitable[None]], count: int) -> bool:
         try:
             await role(Steps(count, done))
             return False
         except Crash:
             return True
 
-    async def story(stage: Stage, count: int, dispatch: bool) -> bool:
+    async def story(stage: NoticeStage, count: int, dispatch: bool) -> bool:
         topic = await stage.listen()
         for name in ("one", "two", "three"):
             await stage.bury(name=name)
@@ -171,7 +71,7 @@ def test_each_blob_is_told_of_once_wherever_it_crashes(done: bool) -> None:
 
     for dispatch in (True, False):
         count = 1
-        while asyncio.run(story(Stage(), count, dispatch)):
+        while asyncio.run(story(NoticeStage(), count, dispatch)):
             count += 1
         assert count > (10 if dispatch else 4)
 
@@ -179,7 +79,7 @@ def test_each_blob_is_told_of_once_wherever_it_crashes(done: bool) -> None:
 def test_nobody_listens() -> None:
     """Without a system topic, or without a subscription to it, nothing is kept."""
 
-    async def story(stage: Stage) -> None:
+    async def story(stage: NoticeStage) -> None:
         await stage.bury()
         await stage.write()
         topic = await stage.listen()
@@ -196,7 +96,7 @@ def test_nobody_listens() -> None:
 def test_tidings_beget_no_tidings() -> None:
     """Letters of a system topic's subscription become a blob without an event: so it ends there."""
 
-    async def story(stage: Stage) -> None:
+    async def story(stage: NoticeStage) -> None:
         topic = await stage.listen()
         await stage.bury(TopicKind.SYSTEM, "storage")
         await stage.write()
@@ -209,7 +109,7 @@ def test_tidings_beget_no_tidings() -> None:
 def test_a_system_topic_that_went_meanwhile() -> None:
     """Its notices are let go, and do not hold up those of others."""
 
-    async def story(stage: Stage) -> None:
+    async def story(stage: NoticeStage) -> None:
         topic = await stage.listen()
         await stage.bury()
         await stage.write()
@@ -227,7 +127,7 @@ def test_a_system_topic_that_went_meanwhile() -> None:
 def test_a_notice_that_can_not_be_read() -> None:
     """It is passed over; the next one is told of."""
 
-    async def story(stage: Stage) -> None:
+    async def story(stage: NoticeStage) -> None:
         topic = await stage.listen()
         lane = await stage.bury(letters=1)
         group = await stage.ledger.burials_due(NOW, 9, LARGE, SkippedDeadLetters())
@@ -245,7 +145,7 @@ def test_a_notice_that_can_not_be_read() -> None:
 def test_a_damaged_notice_that_can_still_be_read() -> None:
     """Its content is not believed: it is passed over and kept, and the next notice is published."""
 
-    async def story(stage: Stage) -> None:
+    async def story(stage: NoticeStage) -> None:
         topic = await stage.listen()
         for name in ("one", "two"):
             await stage.bury(name=name)
@@ -263,7 +163,7 @@ def test_a_damaged_notice_that_can_still_be_read() -> None:
 def test_a_full_disk() -> None:
     """While nothing may be stored nothing is taken over; afterwards it is."""
 
-    async def story(stage: Stage) -> None:
+    async def story(stage: NoticeStage) -> None:
         topic = await stage.listen()
         await stage.bury()
         await stage.write()
@@ -280,7 +180,7 @@ def test_a_full_disk() -> None:
 def test_the_loop_is_quiet_when_there_is_nothing() -> None:
     """It looks at the start and at every ring, and is quiet in between."""
 
-    async def story(stage: Stage) -> None:
+    async def story(stage: NoticeStage) -> None:
         topic = await stage.listen()
         notifier = stage.notifier()
         running = asyncio.create_task(notifier.run())
@@ -313,7 +213,7 @@ class SlowLedger(MemoryLedger):
 def test_the_loop_is_not_quiet_while_it_reads() -> None:
     """A ring that was heard is not done with until its notices are published."""
 
-    async def story(stage: Stage) -> None:
+    async def story(stage: NoticeStage) -> None:
         ledger = SlowLedger(stage.disk)
         notifier = stage.notifier(ledger=ledger)
         running = asyncio.create_task(notifier.run())

@@ -1,108 +1,25 @@
 """Blob changes become events once, whichever step a crash or a failed commit left out."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 
-from recapito.clock import ManualClock
-from recapito.contracts.log import EntryKind
-from recapito.domain.connections.connection import Connection
+from recapito.connections.encryption import SecretBox
+from recapito.connections.keyring import Keyring
+from recapito.domain import limits
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, azurite
-from recapito.domain.events.segment import Segment
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.topic import Source, Topic, TopicKind
-from recapito.domain.storage.blob_change import BlobChange, read_change
 from recapito.domain.storage.blob_event import BlobFacts
 from recapito.errors import AppendFailed, Busy, StoreFailed
-from recapito.intake.publish.publisher import Publisher
-from recapito.intake.storage.blob_reporter import BlobReporter
-from recapito.intake.storage.change_notes import DirectoryNotes, MemoryNotes
-from tests.intake.doubles import ScriptedLog
+from recapito.intake.storage.change_notes import ChangeNote, FileNotes
+from recapito.intake.storage.reported_accounts import ReportedAccounts
+from recapito.stores.memory import MemoryLog
+from tests.intake.blob_bench import ACCOUNT, NOW, THERE, Bench, change, run
 from tests.stores.values import new_subscription, new_topic
-
-NOW = 1_900_000_000 * SECOND
-ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/"
-THERE = BlobFacts("text/plain", 5, "BlockBlob", '"0x1"', NOW // SECOND)
-
-
-def change(method: str = "PUT", account: str = "orders1") -> BlobChange:
-    headers = {"host": "h", "x-ms-blob-type": "BlockBlob", "content-length": "5"}
-    found = read_change(method, f"/{account}/box/a.txt", headers if method == "PUT" else {"host": "h"})
-    assert found is not None
-    return found
-
-
-class Bench:
-    """A log with system topics, a storage service whose one blob a test sets, and a publisher that runs."""
-
-    def __init__(self, script: tuple[Exception | None, ...] = ()) -> None:
-        self.closed: str | None = None
-        self.log = ScriptedLog(script)
-        self.notes = MemoryNotes()
-        self.clock = ManualClock(NOW)
-        self.blob: BlobFacts | None = None
-        self.unreachable = self.unknown_key = False
-        self.connections: dict[str, Connection] = {}
-        self.journal: list[str] = []
-        self.publisher = Publisher(self.log, self.clock, lambda: None, lambda: self.closed, wall=self.clock)
-
-    async def topic(self, name: str, account: str = "orders1") -> Topic:
-        source = Source(ACCOUNT + account, "Microsoft.Storage.StorageAccounts")
-        topic = await self.log.put_topic(new_topic(name, kind=TopicKind.SYSTEM, source=source))
-        await self.log.put_subscription(new_subscription(topic.id, "watch"))
-        return topic
-
-    async def check(self, account: str) -> None:
-        if self.unknown_key:
-            raise OSError("no connection has the key")
-
-    async def look(self, change: BlobChange) -> BlobFacts | None:
-        if self.unreachable:
-            raise OSError("nothing listens there")
-        return self.blob
-
-    def reporter(self) -> BlobReporter:
-        async def find(resource_id: str) -> Connection | None:
-            return self.connections.get(resource_id)
-
-        return BlobReporter(
-            self.log,
-            self.log,
-            self.publisher,
-            self.clock,
-            self.clock,
-            find,
-            self,
-            self.notes,
-            lambda event, **_: self.journal.append(event),
-        )
-
-    async def restart(self) -> None:
-        """One turn of a new reporter over the notes that are left."""
-        running = asyncio.create_task(self.reporter().run())
-        for _ in range(50):
-            await asyncio.sleep(0)
-        running.cancel()
-
-    async def events(self, topic: Topic) -> list[dict[str, Any]]:
-        entries = await self.log.read(topic.id, 1, 1 << 20)
-        segments = [Segment(entry.columns, entry.body) for entry in entries if entry.kind is EntryKind.SEGMENT]
-        return [json.loads(segment.event(i)) for segment in segments for i in range(len(segment.ids))]
-
-
-def run(test: Callable[[Bench], Awaitable[None]], *script: Exception | None) -> None:
-    async def whole() -> None:
-        bench = Bench(script)
-        publishing = asyncio.create_task(bench.publisher.run())
-        await asyncio.sleep(0)
-        await test(bench)
-        publishing.cancel()
-
-    asyncio.run(whole())
 
 
 def test_a_change_that_is_made() -> None:
@@ -122,16 +39,66 @@ def test_a_change_that_is_made() -> None:
 
 
 def test_accounts() -> None:
-    """An account without a subscribed system topic has no events; a connection makes another account its source."""
+    """A topic, a subscription and a connection hold for the next change; a connection names the account of a source."""
 
     async def test(bench: Bench) -> None:
-        await bench.topic("blobs")
         reporter = bench.reporter()
-        assert await reporter.begin(change(account=AZURITE_ACCOUNT), "http") is None
-        bench.connections[f"{ACCOUNT}orders1"] = azurite(f"{ACCOUNT}orders1")
-        assert await reporter.begin(change(account=AZURITE_ACCOUNT), "http") is not None
+
+        async def reported(account: str) -> bool:
+            note = await reporter.begin(change(account=account), "http")
+            return note is not None
+
+        assert not await reported("orders1")
+        topic = await bench.topic("blobs")
+        assert await reported("Orders1") and not await reported(AZURITE_ACCOUNT)
+        await bench.keyring.set(azurite(f"{ACCOUNT}orders1"), NOW)
+        assert await reported("orders1") and await reported(AZURITE_ACCOUNT)
+        await bench.keyring.remove(f"{ACCOUNT}orders1")
+        assert not await reported(AZURITE_ACCOUNT)
+        [subscription] = await bench.log.subscriptions(topic.id, 0, 10)
+        await bench.log.delete_subscription(subscription.id)
+        assert not await reported("orders1")
 
     run(test)
+
+
+class CountedLog(MemoryLog):
+    """Counts the reads of topics. During one, it runs `meanwhile` first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
+
+    async def topics(self, after: str, limit: int) -> list[Topic]:
+        self.reads += 1
+        found = await super().topics(after, limit)
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        return found
+
+
+def test_accounts_are_read_when_something_changed() -> None:
+    """Requests without a change between them read nothing; a change during a read is not missed."""
+
+    async def test() -> None:
+        log = CountedLog()
+        accounts = ReportedAccounts(log, Keyring(log, SecretBox.in_memory()).find)
+        source = Source(f"{ACCOUNT}orders1", "Microsoft.Storage.StorageAccounts")
+
+        async def subscribe() -> None:
+            topic = await log.put_topic(new_topic("blobs", kind=TopicKind.SYSTEM, source=source))
+            await log.put_subscription(new_subscription(topic.id, "watch"))
+
+        log.meanwhile = subscribe
+        assert await accounts.topics("orders1") == []
+        assert len(await accounts.topics("orders1")) == 1
+        reads = log.reads
+        assert len(await accounts.topics("orders1")) == 1 and await accounts.key("orders1") is None
+        assert log.reads == reads
+
+    asyncio.run(test())
 
 
 def test_a_refused_change_leaves_nothing() -> None:
@@ -208,6 +175,21 @@ def test_a_service_that_cannot_be_asked() -> None:
     run(test)
 
 
+def test_a_note_whose_event_no_one_wants_any_more() -> None:
+    """It is forgotten without a question, which might never be answered."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic("blobs")
+        assert await bench.reporter().begin(change(), "http") is not None
+        [subscription] = await bench.log.subscriptions(topic.id, 0, 10)
+        await bench.log.delete_subscription(subscription.id)
+        bench.unreachable = True
+        await bench.restart()
+        assert bench.notes.left() == [] and bench.journal == []
+
+    run(test)
+
+
 def test_a_failed_commit_leaves_the_note() -> None:
     """The event may be stored or not; the note stays, and a search of the log decides."""
 
@@ -267,21 +249,48 @@ def test_a_topic_that_is_deleted_meanwhile() -> None:
     run(test)
 
 
-def test_notes_in_files(tmp_path: Path) -> None:
-    """Notes survive the process; one that cannot be read is set aside for a person."""
+def noted(n: int) -> ChangeNote:
+    """A note of the n-th change."""
+    return ChangeNote(f"id-{n}", change(), "http", NOW + n)
+
+
+def test_notes_in_a_file(tmp_path: Path) -> None:
+    """Notes survive the process, removed ones do not; one that cannot be read is reported and stays where it is."""
     journal: list[str] = []
-    notes = DirectoryNotes(tmp_path / "notes", lambda event, **_: journal.append(event))
+    file = tmp_path / "notes"
+    notes = FileNotes(file, lambda event, **_: None)
+    assert notes.left() == [] and not file.exists()
+    for n in range(4):
+        notes.put(noted(n))
+    for n in (1, 2):
+        notes.remove(f"id-{n}")
+    notes.remove("never")
+    notes.put(noted(5))
+    size = file.stat().st_size
+    with file.open("r+b") as damaged:
+        damaged.write(b"{?")
+    again = FileNotes(file, lambda event, **_: journal.append(event))
+    assert again.left() == [noted(3), noted(5)] and journal == ["blob.note_unreadable"]
+    again.put(noted(6))
+    assert file.stat().st_size == size and file.read_bytes().startswith(b"{?")
+    again.put(noted(7))
+    assert FileNotes(file, lambda event, **_: None).left() == [noted(n) for n in (3, 5, 6, 7)]
+
+
+def test_a_note_that_cannot_be_written(tmp_path: Path) -> None:
+    """A name that is too long, and a file that cannot be made, are errors; nothing is noted."""
+    notes = FileNotes(tmp_path / "notes", lambda event, **_: None)
+    long = msgspec.structs.replace(change(), blob="\x01" * limits.FRONT_NOTE_BYTES)
+    with pytest.raises(OSError, match="too long"):
+        notes.put(ChangeNote("long", long, "http", NOW))
+    with pytest.raises(FileNotFoundError):
+        FileNotes(tmp_path / "missing" / "notes", lambda event, **_: None).put(noted(1))
     assert notes.left() == []
 
-    async def test(bench: Bench) -> None:
-        await bench.topic("blobs")
-        bench.notes = notes  # type: ignore[assignment]
-        assert await bench.reporter().begin(change(), "http") is not None
 
-    run(test)
-    [note] = DirectoryNotes(tmp_path / "notes", lambda event, **_: None).left()
-    (tmp_path / "notes" / "x.json").write_bytes(b"{")
-    assert notes.left() == [note] and journal == ["blob.note_unreadable"]
-    assert (tmp_path / "notes" / "x.unreadable").exists()
-    notes.remove(note.id)
+def test_a_full_disk_leaves_no_half_note() -> None:
+    """A note for which there is no room is refused, and its slot is empty."""
+    notes = FileNotes(Path("/dev/full"), lambda event, **_: None)
+    with pytest.raises(OSError, match="No space"):
+        notes.put(noted(1))
     assert notes.left() == []

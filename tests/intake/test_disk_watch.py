@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.capacity import Space
+from recapito.domain.capacity import Space, StreamRoom
 from recapito.domain.limits import MB
 from recapito.intake.publish.disk_watch import DiskWatch
 
@@ -88,3 +88,19 @@ def test_free_pages_of_the_file_are_room() -> None:
     assert volume.watch.reserve(15 * MB) is not None
     volume.space = Space(60 * MB, 1000 * MB, reusable=-20 * MB)
     assert volume.watch.reserve(1) is not None
+
+
+def test_the_room_of_a_stream_is_not_that_of_the_disk() -> None:
+    """A stream much smaller than the disk is neither low nor full; a nearly full one closes intake and is named."""
+    volume = Volume(100_000 * MB)
+
+    def look(left: int) -> bool:
+        volume.space = volume.space._replace(stream=StreamRoom("LOG_0", left * MB, 50 * MB))
+        volume.watch.look()
+        return volume.watch.reason() is None
+
+    assert look(50)
+    assert volume.told == []
+    assert [look(left) for left in (9, 0, 2, 4)] == [True, False, False, True]
+    assert volume.told == ["stream.low", "stream.full", "stream.reopened"]
+    assert "Stream LOG_0 is nearly full" in (volume.watch.reserve(30 * MB) or "")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recapito.clock import ManualClock
-from recapito.contracts.ledger import LaneRow
+from recapito.contracts.ledger import LaneRow, LaneVersions
 from recapito.domain import limits
 from recapito.domain.capacity import Space
 from recapito.domain.instant import SECOND
@@ -259,6 +259,9 @@ class BrokenLedger:
             raise StoreFailed("dispatch.db is being made")
         return []
 
+    async def lane_versions(self) -> LaneVersions:
+        return LaneVersions(0, self.asked, 0)
+
     async def damaged_counts(self, after: int) -> dict[str, int]:
         return {}
 
@@ -328,8 +331,70 @@ class SlowLedger:
         self._clock.move_to(self._clock.now() + self._slow_ns)
         return []
 
+    async def lane_versions(self) -> LaneVersions:
+        return LaneVersions(0, len(self.read_at), 0)
+
     async def damaged_counts(self, after: int) -> dict[str, int]:
         return {}
+
+
+class CountingLedger(MemoryLedger):
+    """Counts how often all lanes are read."""
+
+    surveys = 0
+
+    async def lanes(self) -> list[LaneRow]:
+        self.surveys += 1
+        return await super().lanes()
+
+
+def test_an_idle_janitor_reads_no_lanes() -> None:
+    """All lanes are read again only after one of them, a subscription or a topic has changed; then it trims."""
+
+    async def test() -> None:
+        bench = Bench()
+        ledger = CountingLedger(MemoryDisk())
+        bench.ledger, bench.janitor = ledger, Janitor(bench.log, bench.log, ledger, StillClock())
+        topic = await bench.topic()
+        subscription = await bench.subscribe(topic)
+        for _ in range(3):
+            await bench.janitor.run_once()
+        assert ledger.surveys == 1
+        end = await bench.publish(topic, 2)
+        await bench.janitor.run_once()
+        await bench.move(subscription, end + 1)
+        for _ in range(3):
+            await bench.janitor.run_once()
+        assert ledger.surveys == 3
+        assert await bench.first(topic) == end + 1
+
+    asyncio.run(test())
+
+
+class ForgettingFails(MemoryLog):
+    """Fails once where it should forget a subscription."""
+
+    failed = False
+
+    async def forget(self, id: int) -> None:
+        if not self.failed:
+            self.failed = True
+            raise StoreFailed("log.db is busy")
+        await super().forget(id)
+
+
+def test_a_subscription_that_could_not_be_forgotten_is_forgotten_later() -> None:
+    """The next round tries again, though no lane has changed."""
+
+    async def test(bench: Bench) -> None:
+        made = await bench.subscribe(await bench.topic())
+        await bench.log.delete_subscription(made.id)
+        await bench.move(made, made.created_position, ended=True)
+        with pytest.raises(StoreFailed):
+            await bench.janitor.run_once()
+        assert (await bench.janitor.run_once()).forgotten == [made.id]
+
+    run(test, log=ForgettingFails())
 
 
 @pytest.mark.parametrize(("slow_ns", "pause_s"), [(0, 1), (SECOND // 10, 3), (5 * SECOND, 5)])

@@ -7,6 +7,7 @@ from recapito.clock import Clock
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.contracts.registry import Registry
+from recapito.domain.cluster.partition import WHOLE, Partition
 from recapito.domain.connections.connection import Connection
 from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
@@ -16,9 +17,17 @@ from recapito.observability.journal import Journal, silent
 from recapito.stores.memory import MemoryLog
 from tests.intake.doubles import make_resources
 
+URL = "http://here"
+
 
 def make_estate(
-    registry: Registry, topics: Topics, subscriptions: Subscriptions, clock: Clock, journal: Journal = silent
+    registry: Registry,
+    topics: Topics,
+    subscriptions: Subscriptions,
+    clock: Clock,
+    journal: Journal = silent,
+    partition: Partition = WHOLE,
+    url: str = URL,
 ) -> EstateManager:
     """A manager of these topics and subscriptions, with connections of its own."""
     keyring = Keyring(registry, SecretBox.in_memory())
@@ -37,7 +46,7 @@ def make_estate(
         return SubscriptionOptions(subscriptions, clock, keyring.secret_box.encrypt, keyring.secret_box.decrypt)
 
     own = options(subscriptions, keyring)
-    return EstateManager(Parts(topics, subscriptions, own, keyring, clock, clock), rehearse, journal)
+    return EstateManager(Parts(topics, subscriptions, own, keyring, clock, clock), rehearse, url, journal, partition)
 
 
 def new_estate(clock: Clock, journal: Journal = silent, quota: Quota = DEFAULT_QUOTA) -> EstateManager:

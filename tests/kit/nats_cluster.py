@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -145,7 +146,7 @@ class NatsCluster:
             listen: "127.0.0.1:{self.ports[name]}"
             http: "{self.monitors[name].removeprefix("http://")}"
             max_payload: 8MB
-            jetstream {{ store_dir: "{self.store(name)}", sync_interval: {self._sync}, max_file_store: 4GB }}
+            jetstream {{ store_dir: "{self.store(name)}", sync_interval: {self._sync}, max_file_store: 16GB }}
             cluster {{ name: test, listen: "127.0.0.1:{self._routes[name]}", routes: [{routes}] }}
             {self._more}
         """
@@ -217,12 +218,11 @@ def single(directory: Path, config: str) -> Iterator[tuple[int, str]]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nothing listens on."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Ports of loopback that nothing listens on, and that no client gets: below those that Linux gives out."""
+    chosen: list[int] = []
+    while len(chosen) < count:
+        port = random.randrange(10_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as each:
+            each.bind(("127.0.0.1", port))
+            chosen += [] if port in chosen else [port]
+    return chosen

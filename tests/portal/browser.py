@@ -142,8 +142,7 @@ def lone_portal(server: Server, **flags: object) -> Iterator[LonePortal]:
 
 def portal_of(server: Server) -> str:
     """Where the portal of a server is, which it says behind where it is itself."""
-    assert server._process.stdout is not None
-    line = server._process.stdout.readline()
+    line = server.line()
     assert line.startswith("The portal is at "), line
     return line.split()[-1]
 

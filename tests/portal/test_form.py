@@ -104,6 +104,43 @@ def test_every_kind_of_endpoint_asks_for_its_own(browser: Browser, place: Place,
         expect(page.get_by_text("Some fields need another value")).to_be_in_viewport()
 
 
+def test_forwarding_to_another_event_grid(browser: Browser, place: Place) -> None:
+    """Without a connection the form shows the command that sets one; then it is made, shown as kept, and edited."""
+    cloud = f"{GROUP}/topics/cloud"
+    id = f"{GROUP}/topics/demo/eventSubscriptions/to-the-cloud"
+    with window(browser, place.portal) as seen:
+        page = seen.open(FORM)
+        page.get_by_label("Name", exact=True).fill("to-the-cloud")
+        choose(page, "Endpoint type", "Event Grid")
+        expect(page.get_by_role("heading", name="Delivery headers")).to_be_hidden()
+        expect(page.get_by_text("30 attempts and 1440 minutes are no limits")).to_be_visible()
+        page.get_by_label("Resource id", exact=True).fill(f"{GROUP}/systemTopics/cloud")
+        page.get_by_role("button", name="Create").click()
+        expect(beside(page, "Resource id")).to_contain_text("a topic, a domain, a domain topic or a namespace topic")
+        page.get_by_label("Resource id", exact=True).fill(cloud)
+        page.get_by_role("button", name="Create").click()
+        expect(beside(page, "Resource id")).to_contain_text(f"recapito connection set {cloud}")
+        connection = "Endpoint=http://127.0.0.1:9100/topics/cloud/api/events;SharedAccessKey=a2V5"
+        place.server.call("PUT", f"/connections{cloud}", {"connectionString": connection})
+        page.get_by_role("button", name="Create").click()
+        expect(page.get_by_role("heading", name="to-the-cloud")).to_be_visible()
+        page.get_by_role("tab", name="Settings").click()
+        expect(page.get_by_text("EventGrid", exact=True)).to_be_visible()
+        expect(page.get_by_text("no limit", exact=True)).to_have_count(2)
+        page.get_by_role("tab", name="Retries").click()
+        expect(page.get_by_text("and so on until it is delivered")).to_be_visible()
+        expect(page.locator("svg.timetable .end")).to_have_count(0)
+        page = seen.open(f"/edit{id}")
+        expect(page.get_by_label("Resource id", exact=True)).to_have_value(cloud)
+        page.get_by_label("Event time to live (minutes)", exact=True).fill("600")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("heading", name="to-the-cloud", exact=True)).to_be_visible()
+    shown = place.server.call("GET", f"{id}?{VERSION}")["properties"]
+    assert shown["destination"] == {"endpointType": "EventGrid", "properties": {"resourceId": cloud}}
+    assert shown["retryPolicy"] == {"maxDeliveryAttempts": 30, "eventTimeToLiveInMinutes": 600}
+    place.server.call("DELETE", f"{id}?{VERSION}")  # nothing listens there, and other tests look at deliveries
+
+
 def test_handshakes_come_with_advice(browser: Browser, place: Place, tmp_path: Path) -> None:
     """An endpoint that refuses is explained on the form; one that is silent, on the page of its subscription."""
     with (

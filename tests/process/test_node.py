@@ -270,8 +270,8 @@ def test_an_owner_whose_clock_goes_wrong_hands_over() -> None:
         skew = {"a": 2 * SECOND}
         real = a.peers.announce
 
-        async def announce(member: ClusterMember) -> None:
-            await real(msgspec.structs.replace(member, wall=member.wall - skew.get(member.name, 0)))
+        async def announce(member: ClusterMember, news: bool = False) -> None:
+            await real(msgspec.structs.replace(member, wall=member.wall - skew.get(member.name, 0)), news)
 
         a.peers.announce = announce  # type: ignore[method-assign]
         await world.run(20)

@@ -58,6 +58,7 @@ class FakeRoles:
         self.runs = ""
         self.view: ClusterView | None = None
         self.lost = asyncio.Event()
+        self.expected = False
 
     async def stand_by(self, stopping: asyncio.Event) -> None:
         self.runs = "standby"
@@ -74,6 +75,9 @@ class FakeRoles:
         lost = self.lost.is_set()
         self.lost.clear()
         return lost
+
+    def expect(self, soon: bool) -> None:
+        self.expected = soon
 
     def tell(self, view: ClusterView) -> None:
         self.view = view

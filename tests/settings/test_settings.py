@@ -99,6 +99,7 @@ def test_manual_clock_and_memory_mean_one_process() -> None:
         ("[server]\ndata = ''", "server.data"),
         ("[clock]\nmode = 'scaled:0'", "clock.mode"),
         ("[delivery]\nca_file = '/no/such/file'", "delivery.ca_file"),
+        ("[delivery]\nrequests = 3", "^delivery.requests: 3 is less than 4; leave it at 0$"),
         ("[disk]\nstop_percent = 101.0", "stop_percent"),
         ("[quota]\ntopics = -1", "quota.topics"),
         ("[azure]\nstorage_accounts = ['/subscriptions/s']", "azure.storage_accounts"),

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from tests.sim.cluster import tell_cluster
 from tests.sim.machine import Parts
+from tests.sim.partitions import tell_partitions
 from tests.sim.storage import ReplicatedStorage, SqliteStorage
 from tests.sim.world import Story, tell
 
@@ -37,7 +38,7 @@ def main() -> int:
     parser.add_argument(
         "--cluster",
         action="store_true",
-        help="on replicated files, and two nodes on faulty streams",
+        help="on replicated files, two nodes on faulty streams, and several partitions",
     )
     parser.add_argument("--digest", action="store_true", help="print the hash of each history")
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
@@ -148,9 +149,14 @@ def _live_in_cluster(seed: int) -> Lived:
         told = tell_cluster(seed, Path(directory))
     if told.violation:
         return Lived(seed, Counter({"seeds": 1}), "", f"{replay(seed)} --cluster\n  {told.violation}")
+    shared = tell_partitions(seed)
+    if shared.violation:
+        return Lived(seed, Counter({"seeds": 1}), "", f"{replay(seed)} --cluster\n  {': '.join(shared.violation)}")
     with TemporaryDirectory() as directory:
         story = tell(seed, Parts(storage=ReplicatedStorage(Path(directory))))
-    return Lived(seed, told.counts + _figures(story), story.digest, report(story) if story.violations else "")
+    return Lived(
+        seed, told.counts + shared.counts + _figures(story), story.digest, report(story) if story.violations else ""
+    )
 
 
 def _tell_on_sqlite(seed: int) -> Story:

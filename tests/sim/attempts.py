@@ -13,7 +13,7 @@ from recapito.domain.delivery.attributes import Header
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import DynamicAttribute, StaticAttribute, Subscription
 from tests.domain.filters.reference import find
-from tests.sim import cloud, liveness
+from tests.sim import cloud, liveness, paced
 from tests.sim.books import Owed, State
 from tests.sim.endpoints import Arrival, ArrivedEvent
 
@@ -32,7 +32,7 @@ def check_arrival(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
     if lane.blocked is not None:
         oracle.fail("I8", "something is sent though the last settlement is not stored", lane=lane.id)
     found = [_check_event(oracle, lane, event) for event in arrival.events]
-    owed = [each for each in found if each is not None]
+    owed = arrival.owed = [each for each in found if each is not None]
     oracle.note("sent", lane.id, arrival.behaviour, *(event.id for event in arrival.events))
     for each in owed:
         _check_turn(oracle, lane, each, arrival)
@@ -40,6 +40,7 @@ def check_arrival(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
         lane.attempts[each.identity, arrival.sent_at] = arrival
     _check_batch(oracle, lane, arrival, owed)
     _check_destination(oracle, lane, arrival)
+    paced.check_limits(oracle, lane, arrival)
     first_attempts = sum(each.parked is None or not each.parked.delivery.attempts for each in owed)
     wrong = lane.hold.sent(oracle.rules_of(lane), arrival, first_attempts)
     if wrong and oracle.watches_holds:
@@ -58,10 +59,7 @@ def check_answer(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
     slept = (oracle.clock.suspended_at or 0) >= arrival.sent_at  # then an answer may be younger than it seems
     if not in_time and not slept:
         return
-    for event in arrival.events:
-        owed = oracle.owed(lane, event.id)
-        if owed is None:  # which was told when it was sent
-            continue
+    for owed in arrival.owed:
         if owed.successes:
             oracle.duplicates += 1
         else:
@@ -183,5 +181,9 @@ def _check_prompt(oracle: Oracle, lane: Watched, owed: Owed) -> None:
         return
     waited = oracle.time_s() - owed.event.appended_s
     held_s = FIRST_HOLD_S  # what was under way while the machine was suspended has timed out, and may have held it
-    if waited > PROMPT_S and oracle.calm(waited + PROMPT_S + held_s) and not lane.hold.hold.on:
+    if (
+        waited > PROMPT_S + paced.turns_s(lane, owed.event.appended_s)
+        and oracle.calm(waited + PROMPT_S + held_s)
+        and not lane.hold.hold.on
+    ):
         oracle.fail("I17", f"waited {waited:.1f} s for a healthy endpoint", lane=lane.id, owed=owed)

@@ -377,6 +377,8 @@ class Cluster:
 
     def _heal(self) -> None:
         self._stormy = False
+        for side in self._sides:
+            side.server.full_once = False  # the verb that it was meant for may have published nothing
 
 
 async def _answer(verb: Verb, store: Any) -> Any:

@@ -6,8 +6,8 @@ Nothing here judges: what it means that something arrived is the checkers' busin
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
@@ -18,6 +18,9 @@ from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.events.schema import BodyForm
 from recapito.domain.resources.destination import Destination
 from tests.sim.behaviour import HEALTHY, Behaviour
+
+if TYPE_CHECKING:
+    from tests.sim.books import Owed
 
 
 class ArrivedEvent(msgspec.Struct):
@@ -79,6 +82,7 @@ class Arrival:
     aborted_at: int | None = None
     lane: int = 0
     epoch: int = 0
+    owed: "list[Owed]" = field(default_factory=list)  # the deliveries that it attempts
 
     def __repr__(self) -> str:
         answer = self.outcome.status or self.outcome.result if self.outcome else "no answer"

@@ -11,6 +11,8 @@ from recapito.domain.resources.subscription import Subscription
 from tests.sim.books import Books
 from tests.sim.endpoints import Arrival
 from tests.sim.held import HoldWatch
+from tests.sim.paced import PaceWatch
+from tests.sim.replays import ReplayAsked
 
 NOTICED_NS = 60 * SECOND  # so much later, on a slow disk too, a lane has seen a jump of time or another endpoint
 
@@ -52,6 +54,7 @@ class Watched:
     versions: list[Subscription] = field(default_factory=list)
     acknowledged: dict[int, int] = field(default_factory=dict)  # version -> when its put was answered
     hold: HoldWatch = field(default_factory=HoldWatch)
+    pace: PaceWatch = field(default_factory=PaceWatch)
     deleted_at: int | None = None
     rotten: bool = False  # its row in the ledger is damaged
     halted: bool = False  # its record, or its topic's, was damaged at some time
@@ -63,7 +66,8 @@ class Watched:
     away_since: int | None = None  # since the first of the answers in a row by which its endpoint is away
     away_requests: int = 0
     away_life: int = 0
-    redriven: dict[str, DeliveryId] = field(default_factory=dict)  # event -> its newest delivery, if it was redriven
+    repeated: dict[str, DeliveryId] = field(default_factory=dict)  # event -> its newest delivery, if not its first
+    replay: ReplayAsked | None = None  # the last request to replay
 
     def start_hold(self, hold: Hold, now: int) -> None:
         """The lane begins from its stored hold; one that an operator asked to retry may end it at once."""

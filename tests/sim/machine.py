@@ -30,8 +30,10 @@ from recapito.intake.dead_letters.search import DeadLetterSearch
 from recapito.intake.maintenance.blob_notifier import BlobNotifier
 from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.maintenance.janitor import Janitor
+from recapito.intake.maintenance.notice_publisher import NoticePublisher
 from recapito.intake.maintenance.retention import NOTHING, RetentionBounds
 from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.replayer import Replayer
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Changes, Topics
 from recapito.stores.memory import MemoryHistory
@@ -72,6 +74,7 @@ class Parts:
     publisher: type[Publisher] = Publisher
     publish_patience: int = SECOND // 50  # shorter than most commits of a slow disk
     redriver: type[Redriver] = Redriver
+    replayer: type[Replayer] = Replayer
     dispatcher: type[Dispatcher] = Dispatcher
     default_profile: str = "2021-03"
     keep_for_ever: bool = False
@@ -113,6 +116,7 @@ class Machine:
         self.janitor: Janitor | None = None
         self.notifier: BlobNotifier | None = None
         self.redriver: Redriver | None = None
+        self.replayer: Replayer | None = None
         self.damages: DamageReport | None = None
         self.crashes = 0
         self._log: Any = None  # as intake sees it
@@ -247,7 +251,8 @@ class Machine:
         self.damages = DamageReport(log, ledger)
         self.subscriptions = Subscriptions(log, self._clock, self.topics, changes)
         self.janitor = Janitor(log, log, ledger, self._clock, self._trim_lock, keeping=self._parts.keeping)
-        self.notifier = BlobNotifier(log, log, ledger, self._clock, self._clock, lambda: None, self.ring, self._journal)
+        notices = NoticePublisher(log, log, self._clock, lambda: None, self.ring, self._journal)
+        self.notifier = BlobNotifier(notices, log, ledger, self._clock, self._journal)
         self.redriver = self._parts.redriver(
             log,
             DeadLetterSearch(log, self.vault.seen_by(life)),
@@ -257,6 +262,9 @@ class Machine:
             self.ring,
             self._new_guid,
             self._journal,
+        )
+        self.replayer = self._parts.replayer(
+            log, log, ledger, self._clock, True, publisher.check_open, self.ring, self._journal
         )
         self.publisher = publisher
         life.at_death = self._intake_died

@@ -49,6 +49,7 @@ class Oracle:
         self.vault_files: dict[tuple[str, str], bytes] = {}
         self.redriven: Counter[tuple[str, str]] = Counter()  # (file, event)
         self.keep_for_ever = False
+        self.keeps_log = False  # below all cursors, for replays
         self.always_healthy: set[int] = set()
         self.picky: dict[int, Refusal] = {}  # lanes whose endpoint refuses some events for good, and no others
         self.watches_holds = True  # False: that nothing starves must be seen by `liveness` alone
@@ -91,8 +92,8 @@ class Oracle:
         return self.time_s() - self.disturbed_s > seconds
 
     def owed(self, lane: Watched, id: str) -> Owed | None:
-        """The delivery of an event to a subscription, the newest if it was redriven; None if it is not owed."""
-        identity = lane.redriven.get(id) or self.appended.get(id)
+        """The delivery of an event to a subscription, the newest if it was repeated; None if it is not owed."""
+        identity = lane.repeated.get(id) or self.appended.get(id)
         return None if identity is None else lane.books.owed.get(identity)
 
     def profile_of(self, topic: int) -> Profile:

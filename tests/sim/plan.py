@@ -58,6 +58,8 @@ class Plan:
     sleepers: int
     kinds: list[str] = field(default_factory=list)
     redrives_s: list[float] = field(default_factory=list)  # when an operator redrives all dead letters
+    replays_s: list[float] = field(default_factory=list)  # when an operator replays what a subscription has had
+    limits_s: list[float] = field(default_factory=list)  # when an operator sets or lifts limits
     picky: list[Picky] = field(default_factory=list)
     drip_s: list[float] = field(default_factory=list)  # when some events are published besides
     damages_s: list[tuple[float, str]] = field(default_factory=list)  # when something rots, and what
@@ -95,8 +97,10 @@ def draw_plan(seed: int) -> Plan:
         sleepers=rng.choice((0, 0, 0, 2, 8)),
         kinds=kinds,
         redrives_s=_draw_redrives(seed, horizon_s),
+        replays_s=_draw_replays(seed, horizon_s),
+        limits_s=_draw_limits(seed, horizon_s),
         **_draw_picky(seed, horizon_s),
-        damages_s=_draw_damages(seed, horizon_s, redriven=bool(_draw_redrives(seed, horizon_s))),
+        damages_s=_draw_damages(seed, horizon_s, repeated=_repeats(seed, horizon_s)),
         pages_s=[] if calm else _draw_pages(seed, horizon_s),
         full_disks_s=[] if calm else _draw_full_disks(seed, horizon_s),
         start_crashes=0.0 if calm else random.Random(f"{seed}/start").choice((0.0, 0.0, 0.5, 0.9)),
@@ -108,6 +112,27 @@ def _draw_redrives(seed: int, horizon_s: float) -> list[float]:
     """In every other seed, some instants; by dice of their own, so that all else is as it is without."""
     rng = random.Random(f"{seed}/redrives")
     return [rng.uniform(HOUR_S, horizon_s - HOUR_S) for _ in range(rng.choice((0, 0, 0, 1, 3, 6)))]
+
+
+def _draw_replays(seed: int, horizon_s: float) -> list[float]:
+    """In some of the seeds in which nothing is redriven, by dice of their own.
+
+    Endpoints cannot tell a redriven event from a replayed one.
+    """
+    rng = random.Random(f"{seed}/replays")
+    count = 0 if _draw_redrives(seed, horizon_s) else rng.choice((0, 0, 2, 6))
+    return [rng.uniform(HOUR_S, horizon_s - HOUR_S) for _ in range(count)]
+
+
+def _draw_limits(seed: int, horizon_s: float) -> list[float]:
+    """In every third seed, by dice of their own."""
+    rng = random.Random(f"{seed}/limits")
+    return [rng.uniform(60, horizon_s - HOUR_S) for _ in range(rng.choice((0, 0, 0, 0, 4, 12)))]
+
+
+def _repeats(seed: int, horizon_s: float) -> bool:
+    """Whether some events have several deliveries to one subscription."""
+    return bool(_draw_redrives(seed, horizon_s) or _draw_replays(seed, horizon_s))
 
 
 def _draw_picky(seed: int, horizon_s: float) -> dict[str, Any]:
@@ -127,14 +152,14 @@ def _draw_picky(seed: int, horizon_s: float) -> dict[str, Any]:
     return {"picky": picky, "drip_s": [rng.uniform(60, horizon_s - HOUR_S) for _ in range(rng.randrange(5, 25))]}
 
 
-def _draw_damages(seed: int, horizon_s: float, redriven: bool) -> list[tuple[float, str]]:
+def _draw_damages(seed: int, horizon_s: float, repeated: bool) -> list[tuple[float, str]]:
     """In every other seed, some instants; by dice of their own as well. Some seeds have one kind of damage only.
 
-    A lane that begins again reads redriven events and their first lives, which endpoints cannot tell apart: lanes rot
-    where nothing is redriven.
+    A lane that begins again reads redriven and replayed events and their first lives, which endpoints cannot tell
+    apart: lanes rot where nothing is repeated.
     """
     rng = random.Random(f"{seed}/damage")
-    kinds = [kind for kind in rng.sample(DAMAGES, rng.randrange(1, len(DAMAGES) + 1)) if kind != "lane" or not redriven]
+    kinds = [kind for kind in rng.sample(DAMAGES, rng.randrange(1, len(DAMAGES) + 1)) if kind != "lane" or not repeated]
     count = rng.choice((0, 0, 0, 2, 5, 12))
     return [(rng.uniform(HOUR_S, horizon_s - HOUR_S), rng.choice(kinds or ["event"])) for _ in range(count)]
 

@@ -43,4 +43,4 @@ def check(oracle: Oracle, topic: int, position: int, segment: Segment, events: l
         for lane in oracle.lanes.values():
             if lane.topic == topic and lane.deleted_at is None:
                 lane.books.add(identity, again, lane is target)
-        target.redriven[event.id] = identity
+        target.repeated[event.id] = identity

@@ -12,11 +12,11 @@ from recapito.contracts.ledger import DeadLetterGroup, DueDeliveries, LaneRow, S
 from recapito.contracts.log import NewSegment
 from recapito.contracts.registry import Document
 from recapito.domain.delivery.delivery import DeliveryId, Parked
-from recapito.domain.events.segment import Segment
+from recapito.domain.events.segment import REPLAYED, Segment
 from recapito.domain.filters.matcher import matches
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
-from tests.sim import redrives, settlements
+from tests.sim import redrives, replays, settlements
 from tests.sim.books import Books, State
 from tests.sim.endpoints import ArrivedEvent
 from tests.sim.facts import NOTICED_NS, Watched
@@ -73,7 +73,8 @@ class Witness:
                 self._oracle.fail("I3", f"position {position} of topic {segment.topic} is not what was appended")
             read = Segment(segment.columns, segment.body)
             if read.only or read.origin:
-                redrives.check(self._oracle, segment.topic, position, read, events)
+                repeats = replays if read.origin.startswith(REPLAYED) else redrives
+                repeats.check(self._oracle, segment.topic, position, read, events)
                 continue
             self._check_whole(events)
             for offset, event in enumerate(events):

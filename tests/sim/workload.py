@@ -1,4 +1,4 @@
-"""The simulated people: they publish, redrive, and create, change and delete topics and subscriptions."""
+"""The simulated people: they publish, redrive, replay, limit, and create, change and delete resources."""
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,17 +20,20 @@ from recapito.domain.resources.subscription import (
     StaticAttribute,
 )
 from recapito.domain.resources.topic import Topic
-from recapito.errors import Busy, Conflict, NotFound, StoreFailed
+from recapito.errors import Busy, Conflict, InvalidInput, NotFound, StoreFailed
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.dead_letters.search import DeadLetterQuery, parse_name
 from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.replayer import Replayer, ReplayStart
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
 from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Topics
+from tests.sim import replays
 from tests.sim.machine import ConnectionLost, Machine
 from tests.sim.oracle import Oracle
 from tests.sim.publication import SUBJECTS, TYPES, body, draw_event
+from tests.sim.replays import ReplayAsked
 
 T = TypeVar("T")
 NO_ANSWER = (ConnectionLost, StoreFailed, Busy, NotFound, Conflict)
@@ -99,6 +102,10 @@ def draw_policy(rng: random.Random) -> RetryPolicy:
     return RetryPolicy(rng.choice((1, 2, 3, 5, 10, 30)), rng.choice((1, 5, 60, 300, 1440)))
 
 
+def _plain(content: bytes, name: str) -> bytes:
+    return content
+
+
 class Workload:
     """The people. Whatever the server answers, or does not, they go on."""
 
@@ -156,8 +163,13 @@ class Workload:
 
     async def retry_now(self, id: int) -> None:
         """Ask to try everything that is parked of a subscription."""
-        clock, cipher = self._oracle.clock, lambda content, name: content
-        await self._ask(lambda: SubscriptionOptions(self._subscriptions, clock, cipher, cipher).retry_now(id))
+        await self._ask(lambda: self._options.retry_now(id))
+
+    async def limit(self, id: int, requests: int | None, rate: int | None) -> None:
+        """Limit the requests in flight and the events per second of a subscription; None is no limit."""
+        stored = await self._ask(lambda: self._options.limit(id, requests, rate))
+        if stored is not None:
+            self._oracle.lanes[id].acknowledged[stored.version] = self._oracle.clock.now()
 
     async def delete_subscription(self, topic_name: str, name: str) -> None:
         """Delete a subscription."""
@@ -201,6 +213,21 @@ class Workload:
                 return done
             after = parse_name(progress.next)
 
+    async def replay(self, id: int, start: int, until: int) -> int:
+        """Replay a range of the log, page by page; the number of events that the server reported before it failed."""
+        lane, done, at = self._oracle.lanes[id], 0, ReplayStart(position=start)
+        while True:
+            lane.replay = ReplayAsked(start, until, len(lane.versions))
+            try:
+                result = await self._machine.request(partial(self._replayer.replay, id, at, until))
+            except (*NO_ANSWER, InvalidInput):
+                return done
+            replays.check_answer(self._oracle, lane, result)
+            done += result.done
+            if result.next is None:
+                return done
+            at = ReplayStart(position=result.next)
+
     async def _ask(self, change: Callable[[], Awaitable[T]]) -> T | None:
         """The server's answer; None if it refused, or failed or died under the request."""
         try:
@@ -226,6 +253,15 @@ class Workload:
     def _redriver(self) -> Redriver:
         assert self._machine.redriver is not None
         return self._machine.redriver
+
+    @property
+    def _replayer(self) -> Replayer:
+        assert self._machine.replayer is not None
+        return self._machine.replayer
+
+    @property
+    def _options(self) -> SubscriptionOptions:
+        return SubscriptionOptions(self._subscriptions, self._oracle.clock, _plain, _plain)
 
     @property
     def _publisher(self) -> Publisher:

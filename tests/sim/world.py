@@ -16,7 +16,8 @@ from recapito.dispatch.lane.in_flight import LateAnswers
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import load
 from recapito.domain.resources.subscription import Batching, RetryPolicy
-from tests.sim import checkers, liveness
+from recapito.intake.maintenance.retention import RetentionBounds
+from tests.sim import checkers, liveness, replays
 from tests.sim.behaviour import HEALTHY, draw_sickness
 from tests.sim.books import State
 from tests.sim.facts import Violation
@@ -31,6 +32,8 @@ from tests.sim.storage import SqliteStorage
 from tests.sim.tiny import AMPLE
 from tests.sim.workload import draw_sleepy_filter
 
+KEPT_BYTES = 200_000
+LIMITS = ((1, None), (2, None), (None, 1), (None, 3), (None, 20), (1, 5), (3, 2), (None, None))
 ROWS = {State.PARKED: "parked", State.BURIED: "burial", State.NAMED: "burial"}
 LOUD = ("crash", "stop", "suspended", "dispatch starts", "dispatch ends", "VIOLATION", "fault", "healed")
 
@@ -71,6 +74,8 @@ class World:
         self.rng = random.Random(f"{plan.seed}/world")
         self.dice = random.Random(f"{plan.seed}/rot")
         self._operator = random.Random(f"{plan.seed}/operator")
+        self._repeater = random.Random(f"{plan.seed}/repeater")
+        self._limiter = random.Random(f"{plan.seed}/limiter")
         self._start_dice = random.Random(f"{plan.seed}/fall")
         self._healed = False
         storage = scene.parts.storage
@@ -78,6 +83,7 @@ class World:
         self._rot = PageRot(scene, storage, random.Random(f"{plan.seed}/pages")) if small else None
         self._topics = [f"topic-{n}" for n in range(len(plan.profiles))]
         self._acts: set[asyncio.Task[None]] = set()
+        scene.oracle.keeps_log = bool(plan.replays_s)
         scene.oracle.late_limited = plan.small_late is not None
         scene.oracle.slots_limited = plan.small_slots is not None or plan.tiny != AMPLE
 
@@ -87,6 +93,10 @@ class World:
         self.scene.parts.falls = self._falls
         for at_s in self.plan.redrives_s:
             self._start(self._later(at_s - self.scene.loop.time(), self._redrive))
+        for at_s in self.plan.replays_s:
+            self._start(self._later(at_s - self.scene.loop.time(), self._replay))
+        for at_s in self.plan.limits_s:
+            self._start(self._later(at_s - self.scene.loop.time(), self._limit))
         for at_s in self.plan.drip_s:
             self._start(self._later(at_s - self.scene.loop.time(), self._drip))
         damage = {"event": self._damage_event, "lane": self._damage_lane, "record": self._damage_record}
@@ -162,7 +172,12 @@ class World:
     def _start(self, act: Awaitable[None]) -> None:
         task = asyncio.ensure_future(act)
         task.set_name(f"act-{len(self._acts):06d}")
+        task.add_done_callback(self._ended)
         self._acts.add(task)
+
+    def _ended(self, act: asyncio.Task[None]) -> None:
+        if not act.cancelled() and act.exception() is not None:
+            self.scene.oracle.fail("I24", f"a request died of {act.exception()!r}")
 
     async def _later(self, delay: float, action: Callable[[], Awaitable[object]]) -> None:
         await asyncio.sleep(delay)
@@ -196,6 +211,35 @@ class World:
         """An operator redrives all dead letters, a few in each request."""
         self.scene.oracle.note("redrive")
         await self.scene.people.redrive(self.rng.choice((1, 2, 10, 1000)))
+
+    async def _replay(self) -> None:
+        """An operator replays to a subscription some of what has come to an end there, or was before its time."""
+        rng, oracle = self._repeater, self.scene.oracle
+        lanes = [lane for id, lane in sorted(oracle.lanes.items()) if lane.deleted_at is None]
+        if not lanes:
+            return
+        lane = rng.choice(lanes)
+        places = sorted({at.position for id, at in oracle.appended.items() if oracle.published[id].topic == lane.topic})
+        start = rng.choice([1, *places])
+        until = replays.last_settled(oracle, lane, start)
+        oracle.note("replay", lane.id, start, until)
+        if until >= start:
+            done = await self.scene.people.replay(lane.id, start, until)
+            self.scene.faults.counts["replayed"] += done
+
+    async def _limit(self) -> None:
+        """An operator limits a subscription, or lifts its limits; then many events come."""
+        rng, oracle = self._limiter, self.scene.oracle
+        lanes = [lane for id, lane in sorted(oracle.lanes.items()) if lane.deleted_at is None]
+        well = [lane for lane in lanes if lane.id in oracle.always_healthy]
+        if not lanes:
+            return
+        lane = rng.choice(well if well and rng.random() < 0.5 else lanes)
+        requests, rate = rng.choice(LIMITS)
+        oracle.note("limit", lane.id, requests, rate)
+        await self.scene.people.limit(lane.id, requests, rate)
+        await asyncio.sleep(rng.choice((0.0, 1.0, 40.0)))
+        await self.scene.people.publish(oracle.topics[lane.topic].name, rng.choice((5, 30, 100)))
 
     async def _retry_now(self) -> None:
         """An operator wants everything tried that is parked, of a lane with such deliveries if there is one."""
@@ -439,6 +483,8 @@ def _shrink(parts: Parts, plan: Plan) -> None:
     parts.default_profile = plan.default_profile
     parts.keep_for_ever = plan.keep_for_ever
     parts.tiny = plan.tiny
+    if plan.replays_s:
+        parts.keeping = RetentionBounds(KEPT_BYTES)
     if plan.small_slots:
         parts.slots = partial(Slots, plan.small_slots)
     if plan.small_late:

@@ -34,11 +34,12 @@ def main() -> int:
     parser.add_argument("--pause", type=float, default=5.0, help="seconds between faults, on average")
     parser.add_argument("--disk-mb", type=int, default=1024, help="size of the volume, if one can be mounted; 0: none")
     parser.add_argument("--cluster", type=int, default=0, metavar="ROUNDS", help="rounds on a cluster; needs root")
+    parser.add_argument("--partitions", type=int, default=1, help="of the cluster")
     options = parser.parse_args()
     if options.cluster:
         from tests.soak.cluster import soak_cluster
 
-        wrong = soak_cluster(options.cluster, options.seed)
+        wrong = soak_cluster(options.cluster, options.seed, options.partitions)
         print(*wrong, sep="\n")
         return 1 if wrong else 0
     with TemporaryDirectory() as place, small_disk(Path(place), options.disk_mb) as mounted:

@@ -5,15 +5,20 @@ have a second cable to this machine, on which clients and webhooks are, so that 
 """
 
 import os
+import random
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 SERVERS = ("s0", "s1", "s2")
 NODES = ("n0", "n1")
+SMALL_DISKS = ("s0", "s1")  # servers with volumes of their own, which can be filled
+DISK_MB = 1024
+BALLAST = "ballast"
 HOOK_ADDRESS = "10.79.0.1"
 PORT = 8585
 NATS = Path(sys.executable).with_name("nats-server")
@@ -39,6 +44,10 @@ class Lab:
         self.away: set[str] = set()
 
     def build(self) -> None:
+        for server in SMALL_DISKS:
+            (self._directory / server).mkdir()
+            size = f"size={DISK_MB}m"
+            subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(self._directory / server)], check=True)
         for switch in ("A", "B"):
             self._ip(f"link add {self._tag}{switch} type bridge")
             self._ip(f"link set {self._tag}{switch} up")
@@ -74,6 +83,8 @@ class Lab:
         for switch in ("A", "B"):
             with suppress(subprocess.CalledProcessError):
                 self._ip(f"link del {self._tag}{switch}")
+        for server in SMALL_DISKS:
+            subprocess.run(["umount", "--lazy", str(self._directory / server)], capture_output=True)
 
     def cut(self, machines: Iterable[str]) -> None:
         """Put these machines on the other side of a partition."""
@@ -110,6 +121,11 @@ class Lab:
         process = self._processes.get(machine)
         return process is not None and process.poll() is None
 
+    def exit_code(self, machine: str) -> int | None:
+        """The exit code of a machine's process that ended by itself."""
+        process = self._processes.get(machine)
+        return None if process is None else process.poll()
+
     def kill(self, machine: str) -> None:
         """End the process of a machine at once; the roles of a node end with their parent."""
         process = self._processes.pop(machine)
@@ -127,6 +143,60 @@ class Lab:
 
     def go_on(self, machine: str) -> None:
         self._signal(self._processes[machine].pid, signal.SIGCONT)
+
+    def kill_role(self, node: str, role: str) -> None:
+        """End one role of a node; a node that does not run it is left alone."""
+        for pid in self._roles(node, role):
+            os.kill(pid, signal.SIGKILL)
+
+    def pause_role(self, node: str, role: str) -> None:
+        for pid in self._roles(node, role):
+            os.kill(pid, signal.SIGSTOP)
+
+    def _roles(self, node: str, role: str) -> list[int]:
+        pid = self._processes[node].pid
+        children = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        return [
+            each for each in children if f" {role} " in Path(f"/proc/{each}/cmdline").read_text().replace("\0", " ")
+        ]
+
+    def wipe(self, machine: str, kept: Path | None) -> None:
+        """Remove the data of a machine that does not run, except one file."""
+        for path in sorted((self._directory / machine).rglob("*"), reverse=True):
+            if path.is_dir() and not path.is_symlink():
+                with suppress(OSError):  # it holds the file
+                    path.rmdir()
+            elif path != kept:
+                path.unlink()
+
+    def flip_bits(self, server: str, rng: random.Random) -> None:
+        """Flip a bit in two blocks of the streams of a server that does not run."""
+        blocks = sorted(path for path in (self._directory / server).rglob("*.blk") if path.stat().st_size)
+        for path in rng.sample(blocks, min(2, len(blocks))):
+            content = bytearray(path.read_bytes())
+            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+            path.write_bytes(content)
+
+    def fill(self, server: str) -> None:
+        """Leave no room on the volume of a server."""
+        with suppress(OSError), (self._directory / server / BALLAST).open("wb", buffering=0) as file:
+            while file.write(bytes(1 << 20)):
+                pass
+
+    def make_room(self) -> None:
+        """Give full volumes room again. NATS switches JetStream off when its disk is full, so it is started again."""
+        for server in SMALL_DISKS:
+            ballast = self._directory / server / BALLAST
+            if ballast.exists():
+                ballast.unlink()
+                if self.running(server):
+                    self.kill(server)
+
+    def current(self, server: str) -> bool:
+        """Whether a server says that its copies of all streams are current."""
+        with suppress(OSError), urllib.request.urlopen(f"http://{address(server)}:8222/healthz", timeout=3) as answer:
+            return bool(answer.status == 200)
+        return False
 
     def _start(self, machine: str, command: list[str], environment: dict[str, str]) -> None:
         with (self._directory / f"{machine}.out").open("ab") as log:

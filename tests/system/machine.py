@@ -91,14 +91,18 @@ class Server:
             text=True,
             env={**os.environ, **(environment or {})},
         )
-        assert self._process.stdout is not None
         self.journal: list[str] = []
         self._drain = threading.Thread(target=self._read_journal)
         self._drain.start()
-        line = self._process.stdout.readline()
+        line = self.line()
         assert line.startswith("Recapito is ready at "), line + "".join(self.journal)
         self.url = line.split()[-1]
-        self.port = int(self.url.rsplit(":", 1)[1])
+        self.port = port or int(self.url.rsplit(":", 1)[1])
+
+    def line(self) -> str:
+        """The next line that it prints."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().rstrip("\n")
 
     @cached_property
     def key(self) -> str:

@@ -14,7 +14,7 @@ from recapito.composition import cluster_setup
 from recapito.domain import limits
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
-from tests.kit.nats_cluster import NatsCluster
+from tests.kit.nats_cluster import NatsCluster, free_ports
 from tests.system.machine import Server, events, until
 
 NAMES = ("one", "two")
@@ -25,8 +25,10 @@ TAKEOVER_S = 60.0
 class Nodes:
     """The nodes of one cluster, by name; each has a directory and a port that outlive its process."""
 
-    def __init__(self, directory: Path, nats: NatsCluster, name: str = "recapito", *flags: str) -> None:
-        """`flags` are those of each node's `recapito serve`."""
+    def __init__(
+        self, directory: Path, nats: NatsCluster, name: str = "recapito", *flags: str, public: str = ""
+    ) -> None:
+        """`flags` are those of each node's `recapito serve`; `public` is the node whose URL all have, over TLS."""
         self.nats = nats
         self._flags = flags
         self.directory = directory
@@ -36,13 +38,22 @@ class Nodes:
             "RECAPITO_CLUSTER_MONITORS": ",".join(nats.monitors.values()),
         }
         self._ports = dict.fromkeys(NAMES, 0)
+        self._is_public = bool(public)
+        if public:
+            self._ports = dict(zip((*NAMES, "three"), free_ports(3), strict=True))
+            url = f"https://localhost:{self._ports[public]}"
+            self._environment |= {"RECAPITO_TLS_ENABLED": "true", "RECAPITO_SERVER_PUBLIC_URL": url}
         self._key = ""
         self.servers: dict[str, Server] = {}
 
     def settings(self, node: str) -> Settings:
         """The settings of a node, as its process has them."""
         flags = {"server.store": self.store, "server.data": str(self.directory / node), "cluster.node": node}
-        return settings_module.load(environment=self._environment, flags=flags)
+        return settings_module.load(environment=self._environment_of(node), flags=flags)
+
+    def _environment_of(self, node: str) -> dict[str, str]:
+        own = {"RECAPITO_CLUSTER_URL": f"https://localhost:{self._ports[node]}"} if self._is_public else {}
+        return self._environment | own
 
     def make(self, partitions: int = 1, names: tuple[str, ...] = NAMES) -> None:
         """Make the cluster, and have each further node join."""
@@ -64,7 +75,7 @@ class Nodes:
         if name not in self.servers:
             flags = ("--store", self.store, "--node", name, *self._flags)
             port = self._ports.get(name, 0)
-            started = Server(self.directory / name, *flags, port=port, environment=self._environment)
+            started = Server(self.directory / name, *flags, port=port, environment=self._environment_of(name))
             self._ports[name] = started.port
             self.servers[name] = started
 

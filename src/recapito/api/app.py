@@ -22,7 +22,7 @@ from recapito.api.auth.management import ManagementGate
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.docs.openapi import Description
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
-from recapito.api.estate.routes import EstateRoutes
+from recapito.api.estate.routes import EstateRoutes, PortionRoutes
 from recapito.api.operate.connections import ConnectionManagement
 from recapito.api.operate.damaged import DamagedRecords
 from recapito.api.operate.dead_letters import DeadLetterRoutes
@@ -32,6 +32,7 @@ from recapito.api.operate.health import OperatorRoutes
 from recapito.api.operate.lane_options import LaneOptions
 from recapito.api.operate.lane_totals import LaneTotals
 from recapito.api.operate.lanes import LaneRoutes
+from recapito.api.operate.partition_calls import PartitionCallRoutes
 from recapito.api.operate.series import DeliverySeries
 from recapito.api.operate.topic_counts import TopicCounts
 from recapito.api.publish.route import PublishRoute, target_of
@@ -96,6 +97,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         *LaneOptions(services, bodies).routes(),
         *TopicCounts(services).routes(),
     ]
+    called = services.partition_services
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[
@@ -106,7 +108,9 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             *Description(management, operation, described).routes(),
             *IdentityProvider(services, bodies).routes(),
             *(ConnectionManagement(services, bodies).routes() if services.keyring else ()),
+            *(PortionRoutes(services, bodies).routes() if services.spread else ()),
             *(EstateRoutes(services, bodies).routes() if services.estate else ()),
+            *(PartitionCallRoutes(called, bodies).routes() if called else ()),
         ],
         exception_handlers=dict.fromkeys(kinds, show),
     )

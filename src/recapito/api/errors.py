@@ -43,6 +43,10 @@ class Unauthenticated(Unauthorized):
         self.authority = authority
 
 
+class OutcomeUnknown(Exception):
+    """A request was sent to the owner of a partition, and its answer did not come. Sending it again is safe."""
+
+
 class GrantRefused(CallerError):
     """A request for a token was wrong: `code` is OAuth's, `number` is Entra's."""
 
@@ -103,6 +107,7 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     UnsupportedMedia: (415, "UnsupportedMediaType"),
     TooManyRequests: (429, "TooManyRequests"),
     Busy: (503, "ServiceUnavailable"),
+    OutcomeUnknown: (503, "ServiceUnavailable"),
     StoreFailed: (503, "ServiceUnavailable"),
     AppendFailed: (503, "ServiceUnavailable"),
     StoreDamaged: (503, "ServiceUnavailable"),
@@ -116,6 +121,7 @@ _FILE_DAMAGED = (
     "The request needs a damaged part of the server's store. "
     "`recapito doctor --data DIRECTORY`, beside the server, says what to do."
 )
+_NO_ANSWER = "An owner of the cluster did not answer; whether the request was carried out is unknown. Try again."
 _OUTCOMES = {
     "NotStored": "No event of this request is stored.",
     "OutcomeUnknown": "The events of this request may be stored. Publish them again, and expect repetitions.",
@@ -155,6 +161,9 @@ def refusal(error: Exception) -> Refusal:
             return Refusal(status, name, "TooManyRequests", error.message, None, _retry_after(error.retry_after_s))
         case Busy():
             return Refusal(status, name, "ServerBusy", error.message, None, _retry_after(error.retry_after_s))
+        case OutcomeUnknown():
+            retry = _retry_after(_STORE_RETRY_S)
+            return Refusal(status, name, "OutcomeUnknown", _NO_ANSWER, None, retry, "OutcomeUnknown")
         case RecordDamaged():
             return Refusal(status, name, "RecordDamaged", str(error), None, _retry_after(_DAMAGE_RETRY_S))
         case StoreDamaged():
@@ -218,7 +227,7 @@ def journal_fault(journal: Journal, error: Exception, report: str) -> None:
 
     Damage is no defect of the program, and every request may meet it: it is written without a traceback.
     """
-    if isinstance(error, CallerError | Busy):
+    if isinstance(error, CallerError | Busy | OutcomeUnknown):
         return
     if isinstance(error, StoreDamaged | RecordDamaged):
         journal("api.failed", report=report, error=str(error))

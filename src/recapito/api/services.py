@@ -30,6 +30,8 @@ from recapito.observability.tracing import Tracer
 
 if TYPE_CHECKING:
     from recapito.api.estate.manager import EstateManager
+    from recapito.api.estate.spread import Spread
+    from recapito.api.operate.partition_calls import PartitionServices
 
 
 class ClockControl(Protocol):
@@ -58,6 +60,8 @@ class Services:
     dispatch: the last status of the other role.
     cluster: the cluster as this node knows it; None on a server of its own.
     estate: applies documents; without it there are no estates and no deployments.
+    partition_services: the parts that other partitions call; None if there are none.
+    spread: applies documents in all partitions of a cluster of several, of which this server is one.
     warnings: returns each part that a person should look at with the reason, or None; the server is ready nevertheless.
     """
 
@@ -92,4 +96,6 @@ class Services:
     examiner: ConnectionChecker | None = None
     cluster: Callable[[], ClusterView] | None = None
     estate: "EstateManager | None" = None
+    partition_services: "PartitionServices | None" = None
+    spread: "Spread | None" = None
     warnings: Callable[[], Mapping[str, str | None]] = dict

@@ -21,6 +21,7 @@ from recapito.peers.nats import NatsPeers
 from recapito.settings.settings import Settings
 from recapito.stores.jetstream.client import JetStreamOptions, open_client
 from recapito.stores.jetstream.streams import JetStreamStreams, connect, connect_all
+from recapito.stores.replicated import message
 from recapito.stores.replicated.backend import ReplicatedBackend
 from recapito.stores.sqlite.files.lock import lock_role
 from recapito.stores.sqlite.sql_files import migrations
@@ -29,8 +30,13 @@ MONITOR_S = 2.0
 
 
 def stored_formats() -> str:
-    """The versions of the formats in the streams: those of the log's and of the ledger's schema."""
+    """The versions of the formats in the files: those of the log's and of the ledger's schema."""
     return f"{len(migrations('log'))}.{len(migrations('dispatch'))}"
+
+
+def stream_formats() -> str:
+    """The versions of the formats in the streams: those of the files, and that of messages."""
+    return f"{stored_formats()}.{message.VERSION}"
 
 
 def jetstream_options(settings: Settings) -> JetStreamOptions:

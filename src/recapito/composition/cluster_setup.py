@@ -9,7 +9,7 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +26,7 @@ from recapito.composition.cluster import (
     peers_stream,
 )
 from recapito.composition.cluster_secret import read_secret
+from recapito.composition.partition_paths import directory_of, file_of
 from recapito.composition.replicas import ask_all
 from recapito.composition.stores import sqlite_options
 from recapito.connections.encryption import KEY_BYTES
@@ -33,7 +34,7 @@ from recapito.contracts.stream import StreamMissing, StreamUnknown
 from recapito.domain import limits
 from recapito.domain.cluster.lease import LeaseSeen
 from recapito.domain.cluster.member import Sighting, clock_problem
-from recapito.domain.cluster.partition import Partition
+from recapito.domain.cluster.partition import WHOLE, Partition
 from recapito.errors import PeersFailed, SettingsError, StoreFailed
 from recapito.identity.cluster_secret import ClusterSecret
 from recapito.observability.journal import silent
@@ -64,13 +65,16 @@ class StreamSizes(NamedTuple):
     partitions: int = 1
 
 
-async def init(settings: Settings, sizes: StreamSizes) -> None:
-    """Make a cluster out of this node's data directory: an empty one, or an embedded store that no server uses."""
+async def init(settings: Settings, sizes: StreamSizes, filled: bool = False) -> None:
+    """Make a cluster out of this node's data directory: an empty one, or an embedded store that no server uses.
+
+    filled: it has a store for each partition already.
+    """
     secret_file = settings.cluster.secret_in(settings.data)
     attempt = settings.data / _ATTEMPT
     if secret_file.exists() and not attempt.exists():
         raise SettingsError(f"{secret_file} exists: this node belongs to a cluster already.")
-    if sizes.partitions > 1 and not attempt.exists():
+    if sizes.partitions > 1 and not filled and not attempt.exists():
         _check_unused(settings.data)
     make_directory(settings.data)
     before = attempt.read_text("ascii") if attempt.exists() else ""
@@ -115,10 +119,9 @@ def _check_unused(data: Path) -> None:
 async def _found(settings: Settings, sizes: StreamSizes, log_id: str) -> None:
     options, sized = jetstream_options(settings), (sizes.log_bytes, sizes.lanes_bytes, sizes.replicas)
     await asyncio.to_thread(create, options, log_id, *sized, partitions=sizes.partitions)
-    async with _open_partitions(settings) as every:
+    async with open_partitions(settings) as every:
         try:
-            for number, streams in enumerate(every):
-                partition = Partition(number, len(every))
+            for partition, streams in every.items():
                 await backend_on(settings, streams, partition=partition).found(partition.first_id)
         except StoreFailed as error:
             raise SettingsError(f"The streams cannot be filled: {error}. Try again.") from error
@@ -238,13 +241,13 @@ class ClusterState(NamedTuple):
 
 async def status(settings: Settings) -> ClusterState:
     """Ask peers, streams and monitors."""
-    async with open_peers(settings) as peers, _open_partitions(settings) as every:
+    async with open_peers(settings) as peers, open_partitions(settings) as every:
         try:
-            leases, members = [await peers.lease(number) for number in range(len(every))], await peers.members()
+            leases, members = [await peers.lease(each.number) for each in every], await peers.members()
         except PeersFailed as error:
             raise SettingsError(str(error)) from error
         shown = []
-        for stream in (stream for streams in every for stream in (streams.log, streams.lanes)):
+        for stream in (stream for streams in every.values() for stream in (streams.log, streams.lanes)):
             try:
                 state = await asyncio.to_thread(stream.state)
             except (StreamMissing, StreamUnknown) as error:
@@ -329,16 +332,26 @@ async def found_and_read_back(
 ) -> dict[str, Digest]:
     """Make a cluster out of the files in a directory that was empty, and return the digests of what it then has."""
     try:
-        await init(settings, sizes)
+        await init(settings, sizes, filled=True)
     except BaseException:
         shutil.rmtree(settings.data)
         raise
     progress("reading the streams back")
     with TemporaryDirectory(dir=settings.data.parent) as beside:
         proof = Path(beside)
-        async with open_streams(settings) as streams:
-            await backend_on(with_data(settings, proof), streams).prepare()
-        return digests(proof)
+        async with open_partitions(settings) as every:
+            for partition, streams in every.items():
+                await backend_on(with_data(settings, proof), streams, partition=partition).prepare()
+            return digests_of(proof, every)
+
+
+def digests_of(data: Path, partitions: Iterable[Partition]) -> dict[str, Digest]:
+    """The digest of each file of all partitions, by its path in the directory."""
+    return {
+        file_of(partition, file): digest
+        for partition in partitions
+        for file, digest in digests(directory_of(data, partition)).items()
+    }
 
 
 async def move_out(settings: Settings, target: Path, progress: Callable[[str], None]) -> Moved:
@@ -378,18 +391,21 @@ async def check_stopped(peers: NatsPeers) -> None:
 @asynccontextmanager
 async def open_streams(settings: Settings) -> AsyncIterator[JetStreamStreams]:
     """The streams of a cluster of one partition."""
-    async with _open_partitions(settings) as every:
+    async with open_partitions(settings) as every:
         if len(every) > 1:
-            raise SettingsError(f"This cluster has {len(every)} partitions: this works with one partition only.")
-        yield every[0]
+            raise SettingsError(
+                f"This cluster has {len(every)} partitions, and only a store of one partition moves out: take a backup "
+                "by `recapito cluster backup`; `recapito restore` makes a server of each partition's directory in it."
+            )
+        yield every[WHOLE]
 
 
 @asynccontextmanager
-async def _open_partitions(settings: Settings) -> AsyncIterator[list[JetStreamStreams]]:
-    """The streams of each partition."""
+async def open_partitions(settings: Settings) -> AsyncIterator[dict[Partition, JetStreamStreams]]:
+    """The partitions, in order, and the streams of each."""
     every = await asyncio.to_thread(connect_streams, settings, silent)
     try:
-        yield every
+        yield {Partition(number, len(every)): streams for number, streams in enumerate(every)}
     finally:
         await asyncio.to_thread(every[0].close)
 

@@ -4,17 +4,21 @@ Commands read beside a running server and never write a file that a role writes.
 holds the locks of both roles meanwhile.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from recapito.composition.container import fetch, gathered, open_container, send
 from recapito.contracts.damage import Damage
 from recapito.errors import Conflict
+from recapito.settings.settings import Settings
 from recapito.stores.sqlite.files import backup, damage
 from recapito.stores.sqlite.files.connection import DISPATCH, LOG
 from recapito.stores.sqlite.files.damage import DamageSign
 from recapito.stores.sqlite.files.fit import find_misfit
 from recapito.stores.sqlite.sql.damage_sql import read_all
 
+_FILES = (DISPATCH.file, LOG.file)
 _REMEDY = (
     "Stop the server and restore a backup into a new directory. Without one, move dispatch.db away, with its -wal: "
     "every subscription then begins again with the oldest event that the log has, and its waiting retries are lost."
@@ -34,6 +38,22 @@ class DataDirectory:
     def restore(self, source: Path) -> None:
         """Check a backup and copy it here; SettingsError if a server runs, or if the directory is not empty."""
         backup.restore(source, self._path)
+
+    async def back_up_to_container(self, settings: Settings, url: str, progress: Callable[[str], None]) -> None:
+        """The same as `back_up`, to an empty folder of a blob container, by the connections of these settings."""
+        async with open_container(settings, url) as folder:
+            await folder.check_empty()
+            with gathered(folder) as copy:
+                await asyncio.to_thread(self.back_up, copy, progress)
+                await send(folder, copy, _FILES, progress)
+
+    async def restore_from_container(self, settings: Settings, url: str, progress: Callable[[str], None]) -> None:
+        """The same as `restore`, from a folder of a blob container."""
+        await asyncio.to_thread(backup.prepare, self._path, "The data directory")
+        async with open_container(settings, url) as folder:
+            with gathered(folder) as copy:
+                await fetch(folder, copy, _FILES, progress)
+                await asyncio.to_thread(self.restore, copy)
 
     @property
     def lacks_log(self) -> bool:

@@ -24,6 +24,8 @@ from recapito.dispatch.open_lanes import OpenLanes
 from recapito.dispatch.service import DispatchService
 from recapito.dispatch.signals import Signal
 from recapito.dispatch.status_reporter import StatusReporter
+from recapito.domain.capacity import share_of_requests
+from recapito.domain.cluster.partition import WHOLE, Partition
 from recapito.identity.server_identity import ServerIdentity
 from recapito.observability.journal import Journal
 from recapito.senders.http.resolver import Resolver
@@ -62,12 +64,14 @@ def make_dispatch(
     observers: Observers = NO_OBSERVERS,
     on_notice: Callable[[], None] = lambda: None,
     permit: Callable[[], bool] | None = None,
+    partition: Partition = WHOLE,
 ) -> Dispatch:
     """Put the dispatch role together.
 
     identity: the server's own token issuer, which signs tokens for protected webhooks.
     on_notice: called when a notice is stored; it wakes intake.
     permit: whether this process may send now; None: always.
+    partition: the partition of the cluster that this role serves.
     """
     signer = make_signer(settings, identity, clock)
     resolver = Resolver()
@@ -80,7 +84,7 @@ def make_dispatch(
         clock=clock,
         sender=sender if tracer is None else TracingSender(sender, tracer),
         segments=SegmentCache(stores.log),
-        slots=Slots(permit=permit),
+        slots=Slots(share_of_requests(settings.delivery.requests, 1), permit=permit),
         late=LateAnswers(),
         random=random.random if settings.delivery.jitter else lambda: 0.0,
         journal=journal,
@@ -104,6 +108,7 @@ def make_dispatch(
         journal,
         settings.dead_letter.keep_for_ever,
         on_notice,
+        alone=partition.alone,
     )
     reporter = StatusReporter(dispatcher, context)
     service = DispatchService(dispatcher, writer, housekeeping)

@@ -14,6 +14,7 @@ from recapito.clock import Clock, SystemClock
 from recapito.composition.stores import make_keyring
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
+from recapito.domain.cluster.partition import Partition
 from recapito.domain.connections.connection import Connection
 from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
@@ -24,7 +25,13 @@ from recapito.stores.memory import MemoryLog
 
 
 def make_estate(
-    settings: Settings, topics: Topics, subscriptions: Subscriptions, keyring: Keyring, clock: Clock, journal: Journal
+    settings: Settings,
+    topics: Topics,
+    subscriptions: Subscriptions,
+    keyring: Keyring,
+    clock: Clock,
+    journal: Journal,
+    partition: Partition,
 ) -> EstateManager:
     """The manager of estates; each plan is rehearsed on a store in memory of its own."""
     wall = SystemClock()
@@ -50,7 +57,8 @@ def make_estate(
         return Rehearsal(Parts(stage, events, _options(events, ring, clock), ring, clock, wall), registry)
 
     options = _options(subscriptions, keyring, clock)
-    return EstateManager(Parts(topics, subscriptions, options, keyring, clock, wall), rehearse, journal)
+    parts = Parts(topics, subscriptions, options, keyring, clock, wall)
+    return EstateManager(parts, rehearse, settings.public_url, journal, partition)
 
 
 def _options(subscriptions: Subscriptions, keyring: Keyring, clock: Clock) -> SubscriptionOptions:
@@ -66,6 +74,6 @@ def make_estate_file(settings: Settings, estate: EstateManager, journal: Journal
         if sys.stderr.isatty():
             print(f"recapito: {line}", file=sys.stderr, flush=True)
 
-    expander = Expander(estate.parts, settings.public_url)
+    expander = Expander(estate.state, settings.public_url)
     path, wall = Path(settings.estate.file), SystemClock()
     return EstateFile(path, estate, expander, settings.estate.prune, os.environ, wall, journal, say)

@@ -6,10 +6,14 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from recapito.api.app import Surface, make_surface
 from recapito.api.blob_front.front import BlobFront
 from recapito.api.estate.estate_file import EstateFile
+from recapito.api.estate.manager import EstateManager
+from recapito.api.estate.spread import Spread
+from recapito.api.operate.partition_calls import PartitionServices
 from recapito.api.services import ClockControl, Services
 from recapito.azure.amqp_clients import AmqpClients
 from recapito.azure.storage_clients import StorageClients
@@ -43,9 +47,12 @@ from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.dead_letters.search import DeadLetterSearch
 from recapito.intake.explain.explainer import Explainer
-from recapito.intake.maintenance.blob_notifier import BlobNotifier
+from recapito.intake.maintenance.blob_notifier import BlobNotifier, NoticeLoop
+from recapito.intake.maintenance.crossing_notifier import CrossingNotifier
 from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.maintenance.janitor import Janitor
+from recapito.intake.maintenance.notice_publisher import NoticePublisher
+from recapito.intake.maintenance.notice_taker import NoticeTaker
 from recapito.intake.maintenance.retention import RetentionBounds
 from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.intake.publish.publisher import Publisher
@@ -54,6 +61,7 @@ from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
 from recapito.intake.resources.expiry import Expiry
 from recapito.intake.resources.handshakes import Handshakes
+from recapito.intake.resources.sources import Sources
 from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Changes, Topics
@@ -63,6 +71,10 @@ from recapito.senders.http.resolver import Resolver
 from recapito.senders.http.web_caller import WebCaller
 from recapito.settings.settings import Settings
 from recapito.stores.memory import MemoryHistory
+
+if TYPE_CHECKING:
+    from recapito.api.router.calls import PartitionCalls  # with a client of HTTP, which few servers have
+    from recapito.api.router.forward import Forwarder
 
 NO_HISTORY = MemoryHistory(HistoryBounds(0, 0), lambda: 0, capacity=0)
 Problem = Callable[[], str | None]
@@ -92,9 +104,10 @@ class Intake:
     subscriptions: Subscriptions
     janitor: Janitor
     expiry: Expiry
-    notifier: BlobNotifier
+    notifier: NoticeLoop
     outbound: _Outbound
     estate: EstateFile | None
+    spread: Spread | None
     blob_front: BlobFront | None
 
     async def close(self) -> None:
@@ -104,6 +117,8 @@ class Intake:
         await self.outbound.amqp_clients.close()
         if self.outbound.handshakes is not None:
             await self.outbound.handshakes.close()
+        if self.spread is not None:
+            await self.spread.close()
 
 
 def make_intake(
@@ -121,6 +136,7 @@ def make_intake(
     notices: asyncio.Event | None = None,
     cluster: Callable[[], ClusterView] | None = None,
     partition: Partition = WHOLE,
+    calls: "PartitionCalls | None" = None,
 ) -> Intake:
     """Put the intake role together.
 
@@ -132,6 +148,7 @@ def make_intake(
     notices: set when dispatch has stored a notice; without it, `Intake.notifier.ring` is called.
     cluster: the cluster as this node knows it; None on a server of its own.
     partition: the partition of the cluster that this role serves.
+    calls: the way to the other partitions; None if there are none.
     """
     disk = _make_disk_watch(settings, stores, journal)
     closed: Problem = disk.reason if disk else lambda: None
@@ -140,13 +157,27 @@ def make_intake(
     publisher = Publisher(stores.log, clock, on_append, closed, reserve, patience=patience)
     expiry = Expiry(stores.registry, clock, journal)
     wall = SystemClock()
-    notifier = BlobNotifier(
-        stores.log, stores.registry, stores.ledger, clock, wall, closed, on_append, journal, notices
-    )
+    told = NoticePublisher(stores.log, stores.registry, clock, closed, on_append, journal)
+    notifier: NoticeLoop = BlobNotifier(told, stores.registry, stores.ledger, wall, journal, notices)
+    called = None if calls is None else _make_partition_services(stores, told, wall, partition, calls)
+    if calls is not None and called is not None:
+        notifier = CrossingNotifier(
+            stores.registry, stores.ledger, wall, journal, calls, called.taker, partition.number
+        )
     signer = make_signer(settings, identity, clock)
     outbound = _make_outbound(settings, keyring, clock, journal, signer)
     changes, profile, quota = Changes(on_append), settings.delivery.profile, settings.quota
-    topics = Topics(stores.registry, clock, secrets.token_bytes, changes, quota, profile, outbound.handshakes)
+    topics = Topics(
+        stores.registry,
+        clock,
+        secrets.token_bytes,
+        changes,
+        quota,
+        profile,
+        outbound.handshakes,
+        partition,
+        None if called is None else called.sources,
+    )
     subscriptions = Subscriptions(
         stores.registry,
         clock,
@@ -171,11 +202,13 @@ def make_intake(
         journal,
     )
     status = status or DispatchStatus()
-    estate = make_estate(settings, topics, subscriptions, keyring, clock, journal)
+    estate = make_estate(settings, topics, subscriptions, keyring, clock, journal, partition)
+    spread = None if cluster is None or partition.alone else _make_spread(settings, estate, cluster)
     file = make_estate_file(settings, estate, journal)
     ready = partial(_readiness, stores, closed, dispatch_problem, status, file, cluster)
+    damages = DamageReport(stores.registry, stores.ledger, partition.first_id)
     services = _make_services(
-        settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, replayer, ready
+        settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, replayer, damages, ready
     )
     probes = make_probes(outbound.storage_clients, outbound.amqp_clients, outbound.caller)
     services = replace(
@@ -188,12 +221,31 @@ def make_intake(
         diagnostics=observers.diagnostics,
         cluster=cluster,
         estate=estate,
+        partition_services=called,
+        spread=spread,
         warnings=partial(_warnings, status, file),
     )
     janitor = _make_janitor(settings, stores, journal, disk, publisher)
     front = make_blob_front(settings, stores, keyring, publisher, clock, journal)
     surface = make_surface(services)
-    return Intake(surface, publisher, topics, subscriptions, janitor, expiry, notifier, outbound, file, front)
+    return Intake(surface, publisher, topics, subscriptions, janitor, expiry, notifier, outbound, file, spread, front)
+
+
+def _make_spread(settings: Settings, estate: EstateManager, cluster: Callable[[], ClusterView]) -> Spread:
+    def open_forwarders() -> "list[Forwarder]":
+        from recapito.composition.crossing import make_forwarders  # only one partition needs its HTTP client
+
+        return make_forwarders(settings, cluster, estate.partition.of)
+
+    return Spread(estate, open_forwarders)
+
+
+def _make_partition_services(
+    stores: Stores, publisher: NoticePublisher, wall: Clock, partition: Partition, calls: "PartitionCalls"
+) -> PartitionServices:
+    """The parts that other partitions call."""
+    sources = Sources(stores.registry, wall, partition, calls)
+    return PartitionServices(NoticeTaker(publisher, stores.registry), sources)
 
 
 def _warnings(status: DispatchStatus, file: EstateFile | None) -> dict[str, str | None]:
@@ -260,10 +312,11 @@ def _make_services(
     subscriptions: Subscriptions,
     redriver: Redriver,
     replayer: Replayer,
+    damages: DamageReport,
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]],
 ) -> Services:
     """The services of the API, as far as they depend on settings and stores alone."""
-    history, damages = stores.history or NO_HISTORY, DamageReport(stores.registry, stores.ledger)
+    history = stores.history or NO_HISTORY
     rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
     return Services(
         publisher=publisher,

@@ -147,7 +147,7 @@ def make_sender(
     signer: Signer | None,
 ) -> RoutingSender:
     """The sender to every kind of destination in `DESTINATION_KINDS`."""
-    delivery, find, brokers = settings.delivery, keyring.find, BrokerSender(amqp_clients)
+    delivery, find, brokers, tokens = settings.delivery, keyring.find, BrokerSender(amqp_clients), EntraTokens()
     token_for = None if signer is None else signer.webhook_token
     webhooks = WebhookSender(
         delivery.egress,
@@ -162,12 +162,12 @@ def make_sender(
         StorageQueue: StorageQueueSender(storage_clients),
         AzureFunction: AzureHttpSender(FunctionAdapter(), find, webhooks),
         HybridConnection: AzureHttpSender(RelayAdapter(), find, webhooks),
-        EventGrid: AzureHttpSender(EventGridAdapter(EntraTokens()), find, webhooks),
+        EventGrid: AzureHttpSender(EventGridAdapter(tokens), find, webhooks),
         ServiceBusQueue: brokers,
         ServiceBusTopic: brokers,
         EventHub: brokers,
     }
     missing = set(DESTINATION_KINDS) - set(resources) - {WebHook}
     assert not missing, f"no sender for {missing}"
-    protected = EntraWebhookSender(webhooks, EntraTokens()) if delivery.webhook_tokens == "entra" else webhooks
+    protected = EntraWebhookSender(webhooks, tokens) if delivery.webhook_tokens == "entra" else webhooks
     return RoutingSender(protected, resources)

@@ -38,7 +38,7 @@ def sqlite_options(settings: Settings, partition: Partition = WHOLE) -> SqliteOp
     """The data directory, and the use that is made of its volume. Partitions have directories of their own in it."""
     disk = settings.disk
     return SqliteOptions(
-        settings.data if partition.alone else directory_of(settings.data, partition.number),
+        directory_of(settings.data, partition),
         _keep(settings, partition.of),
         stop_fraction=disk.stop_percent / 100,
         stop_bytes=disk.stop_mb * limits.MB,

@@ -69,6 +69,14 @@ class LaneRow(msgspec.Struct, frozen=True):
     damaged: bool = False
 
 
+class LaneVersions(NamedTuple):
+    """The number of lanes, the sum of their versions, and the newest id: versions grow, and ids are never reused."""
+
+    lanes: int
+    versions: float
+    newest: int
+
+
 class Burial(NamedTuple):
     """A dead letter that waits to be written: not before `write_at`, into `container`."""
 
@@ -187,6 +195,12 @@ class Ledger(Protocol):
         """Lanes with parked deliveries or a hold other than CLEAR, in the order of their ids, after `after`.
 
         Damaged lanes may be among them. The cost does not grow with the lanes that are well, but for a glance at each.
+        """
+
+    async def lane_versions(self) -> LaneVersions:
+        """Sums over all lanes. While none is renewed, they differ after each commit that changes a lane.
+
+        The cost is a glance at each lane.
         """
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:

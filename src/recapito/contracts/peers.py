@@ -18,8 +18,8 @@ from recapito.domain.cluster.member import ClusterMember, Sighting
 class Peers(Protocol):
     """The nodes of one cluster."""
 
-    async def announce(self, member: ClusterMember) -> None:
-        """Say that a node lives."""
+    async def announce(self, member: ClusterMember, news: bool = False) -> None:
+        """Say that a node lives. With `news` the others look at once."""
 
     async def withdraw(self, name: str) -> None:
         """Forget a node at once, if it is known."""
@@ -46,7 +46,7 @@ class Peers(Protocol):
         """The paper of this name."""
 
     async def changed(self) -> None:
-        """Wait until any node gives a lease up or puts a wish. A hint: it may be lost, or come for nothing."""
+        """Wait until any node gives a lease up, puts a wish or announces news. A hint, which may be lost."""
 
     async def close(self) -> None:
         """End all work; leases and members run out."""

@@ -26,6 +26,13 @@ class Registry(Protocol):
     damaged record, or would change it, raises RecordDamaged; an append needs the record of where its topic's log ends.
     """
 
+    @property
+    def changes(self) -> int:
+        """The number of puts, deletes and forgets that were begun on this object; an `append_marked` counts too.
+
+        Intake writes through one object: while its number is the same, everything that intake has read is still true.
+        """
+
     async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
         """The topic of that kind and name, without regard to case."""
 
@@ -102,10 +109,13 @@ TAKEN_KIND, TAKEN = "notice", "taken"
 """Kind and key of the document by which intake acknowledges the notices of dispatch.
 
 Its content is a decimal number. Dispatch keeps a notice in the ledger for each dead-letter blob of an account whose
-system topic has a subscription; notices have growing numbers. Intake appends the events of some notices and puts the
+system topic has a subscription, or of any account if the topic may be in another partition; notices have growing
+numbers. Intake appends the events of some notices and puts the
 number of the last one here, in one commit. Dispatch reads the document and passes the number to `Ledger.written`, which
 removes the notices up to it. So a notice is removed only after its event is stored, and is published once; if this
-document is damaged, intake puts 0 and publishes the kept notices once more.
+document is damaged, intake puts 0 and publishes the kept notices once more. Of several partitions, intake puts a number
+here when every partition has taken the notices up to it; each has a document of this kind for each partition that it
+takes notices from.
 """
 
 _PAGE = 200

@@ -171,6 +171,10 @@ class Slots:
             return min(room, 1)  # one at a time, so that its bytes count for the next
         return room - kept if responsive else max(room, 0)
 
+    def allow(self, requests: int) -> None:
+        """Bound the requests anew; those under way above the bound end by themselves."""
+        self._requests = requests
+
     def fit(self, room: Room) -> None:
         """Keep the requests under way within the room that parking them would take."""
         self.short = room.short

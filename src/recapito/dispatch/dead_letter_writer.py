@@ -5,6 +5,7 @@ is tried again with growing pauses until the profile gives it up; or forever, if
 hangs or is out of reach holds up no other, not even of the same lane. A lane's container rests for a moment after a
 write, so that letters that fall due one by one are not written one by one. If the storage account of a blob has a
 system topic with subscriptions, the commit that counts the blob stores a notice, from which intake makes an event.
+Where the topic may be in another partition, each blob has a notice.
 """
 
 import asyncio
@@ -68,6 +69,7 @@ class DeadLetterWriter:
     - `housekeeping`: the clock of pauses after the store failed.
     - `keep_for_ever`: a vault that is down is never given up.
     - `on_notice`: called when a notice was stored, to wake intake.
+    - `alone`: no other partition can have a system topic.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class DeadLetterWriter:
         keep_for_ever: bool = False,
         on_notice: Callable[[], None] = lambda: None,
         group_events: int = limits.DEAD_LETTER_GROUP_EVENTS,
+        alone: bool = True,
     ) -> None:
         self._group_events = group_events
         self._ledger = ledger
@@ -95,6 +98,7 @@ class DeadLetterWriter:
         self._journal = journal
         self._keep_for_ever = keep_for_ever
         self._on_notice = on_notice
+        self._alone = alone
         self._paused: dict[tuple[int, str], Pause] = {}
         self._resting: dict[tuple[int, str], int] = {}  # until when nothing is written, if it is not a whole group
         self._writing: set[str] = set()
@@ -202,7 +206,7 @@ class DeadLetterWriter:
             self._resting[group.lane, group.container] = self._clock.now() + limits.DEAD_LETTER_REST_NS
         stored = None
         if receipt is not None:
-            stored = await notice_for(self._registry, group, receipt, len(content), self._clock.now())
+            stored = await notice_for(self._registry, group, receipt, len(content), self._clock.now(), self._alone)
         reasons = count_reasons(burial.record for burial in group.burials)
         notice, taken = stored or (None, 0)
         await self._ledger.written(group.lane, group.path, notice, taken, reasons)
@@ -250,17 +254,20 @@ class StoredNotice(NamedTuple):
 
 
 async def notice_for(
-    registry: Registry, group: DeadLetterGroup, receipt: Receipt, length: int, now: int
+    registry: Registry, group: DeadLetterGroup, receipt: Receipt, length: int, now: int, alone: bool = True
 ) -> StoredNotice | None:
     """The notice of a group that was just written as a blob; None if its account has no subscribed system topic.
 
+    Unless this partition is `alone`, another one may have such a topic, and each blob has a notice.
     None also if a record is damaged that only notices need: dead letters do not wait for it. Dead letters of a system
     topic's own subscriptions make no notices: each would make another, forever.
     """
     assert group.path is not None
     container = parse_resource_id(group.container)
     try:
-        if not await _is_wanted(registry, group.lane, container.top.text):
+        if alone and not await _has_listener(registry, container.top.text):
+            return None
+        if not await _may_tell(registry, group.lane):
             return None
         taken = int(await registry.document(TAKEN_KIND, TAKEN) or 0)
     except RecordDamaged:
@@ -279,10 +286,12 @@ async def notice_for(
     return StoredNotice(encode_notice(notice), taken)
 
 
-async def _is_wanted(registry: Registry, lane: int, account: str) -> bool:
+async def _has_listener(registry: Registry, account: str) -> bool:
     listener = await system_topic_of(registry, account)
-    if listener is None or not await has_subscription(registry, listener):
-        return False
+    return listener is not None and await has_subscription(registry, listener)
+
+
+async def _may_tell(registry: Registry, lane: int) -> bool:
     subscription = await registry.subscription_by_id(lane)
     topic = None if subscription is None else await registry.topic_by_id(subscription.topic)
     return topic is not None and topic.kind is not TopicKind.SYSTEM

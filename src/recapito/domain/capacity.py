@@ -51,6 +51,12 @@ def _spend(until: int, per_second: int, amount: int, now: int) -> int:
     return max(until, now - SECOND) + amount * SECOND // per_second
 
 
+def share_of_requests(most: int, owned: int) -> int:
+    """The requests that one of the `owned` partitions of a node may have under way; `most` are the node's, 0: any."""
+    share = most // max(owned, 1) if most else limits.OPEN_EXCHANGES
+    return min(max(share, limits.OPEN_EXCHANGES_LEAST), limits.OPEN_EXCHANGES)
+
+
 class LastCommit(NamedTuple):
     """The nanoseconds that the last commit took, and its number of publishes."""
 
@@ -88,11 +94,23 @@ class Shares(NamedTuple):
     wal_kept: int
 
 
+class StreamRoom(NamedTuple):
+    """The bytes that intake may have in the stream of a cluster's log, and those that are left of them."""
+
+    stream: str
+    left: int
+    bound: int
+
+    def fits(self, size: int) -> bool:
+        """Whether `size` bytes fit: a compaction that is under way puts as much again."""
+        return self.left >= max(2 * size, 1)
+
+
 class Space(NamedTuple):
     """The free bytes of a volume, all of its bytes, a file that was removed from it, and room inside the store's files.
 
     `damage` describes what is wrong with an existing file. `reusable` is negative when more bytes wait in the WAL to be
-    copied into the file than the file has free pages.
+    copied into the file than the file has free pages. `stream` is None on a server of its own.
     """
 
     free: int
@@ -100,13 +118,14 @@ class Space(NamedTuple):
     lost: str = ""
     reusable: int = 0
     damage: str = ""
+    stream: StreamRoom | None = None
 
     @property
     def usable(self) -> int:
         return self.free + self.reusable
 
     def fits(self, size: int, shares: Shares) -> bool:
-        """Whether intake may write `size` bytes and still leave dispatch its share."""
+        """Whether intake may write `size` bytes to the volume and still leave dispatch its share."""
         return self.free - size >= shares.least and self.usable - 2 * size >= shares.stop
 
 

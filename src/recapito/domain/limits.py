@@ -180,6 +180,7 @@ WINDOW_REQUESTS = 64
 WINDOW_BYTES = 8 * MB
 UNSETTLED_WINDOWS = 4
 OPEN_EXCHANGES = 512
+OPEN_EXCHANGES_LEAST = 4  # a quarter is kept for lanes whose endpoint answers
 OPEN_BYTES = 64 * MB
 COLD_READERS = 16
 SEGMENT_CACHE_BYTES = 64 * MB
@@ -241,6 +242,9 @@ EXAMINED_RESOURCES = 20  # of one connection
 EXAMINATION_WAIT_NS = 15 * SECOND
 RELAY_TOKEN_NS = 60 * MINUTE
 VAULT_WAIT_NS = 60 * SECOND
+BLOB_BLOCK_BYTES = 4 * MB  # of a backup; a request has one
+BLOB_BLOCKS = 50_000  # that Azure Storage takes of one blob
+BLOB_BLOCK_WAIT_NS = 120 * SECOND
 
 # A cluster: requests that a standby forwards to the owner.
 FORWARDS = 512
@@ -249,6 +253,8 @@ FORWARD_READ_NS = 120 * SECOND  # a handshake takes its time
 CLUSTER_VIEW_BYTES = 32 * KB  # of one report of a node to its roles: one datagram
 CLUSTER_MEMBERS = 64  # shown
 PARTITIONS = 64
+NOTICE_PAGE_BYTES = 512 * KB  # of notices that cross to another partition in one call
+SOURCE_RESERVED_NS = 60 * SECOND  # for a system topic that is being created
 
 # Operation.
 LANE_PAGE = (1, 1000)
@@ -290,6 +296,7 @@ LETTER_PROBLEMS = 10  # reported by one request
 
 # Estate files and templates (ARM's limits, except for sizes of values).
 ESTATE_BYTES = 4 * MB  # of a file, or of a deployment's body
+PORTION_BYTES = 16 * MB  # of its resources that are sent to one partition, with their ids
 ESTATE_NODES = 200_000  # values in a file, those behind aliases counted each time
 ESTATE_DEPTH = 64
 ESTATE_RESOURCES = 20_000
@@ -321,11 +328,14 @@ FRONT_HEAD_BYTES = 64 * KB
 FRONT_HEADERS = 200
 FRONT_PIECE_BYTES = 256 * KB
 FRONT_SILENCE_NS = 120 * SECOND
+FRONT_NOTE_BYTES = 32 * KB  # of one blob change under way; a name of 1,024 characters takes 18 KB at most
 FRONT_BATCH_BYTES = 5 * MB  # Azure takes batches of 4 MB
 
 assert EVENT_BYTES <= PUBLISH_BYTES <= SEGMENT_BYTES
 assert PUBLISH_EVENTS <= SEGMENT_EVENTS
 assert FORWARD_EVENTS <= PUBLISH_EVENTS
+assert NOTICE_PAGE_BYTES <= PUBLISH_BYTES // 2
+assert 2 * FORWARD_PUBLISH_NS < SOURCE_RESERVED_NS
 assert FORWARD_KILOBYTES * KB <= 1_000_000 <= PUBLISH_BYTES
 assert PUBLISH_BYTES <= SKIPPED_BYTES <= READING_BYTES
 assert PUBLISH_BYTES <= WAITING_BYTES
@@ -350,4 +360,4 @@ assert (
 assert HELD_REFUSALS <= HELD_REFUSALS_IN_ALL
 assert WAL_CHECKPOINT_BYTES <= WAL_KEPT_BYTES
 assert TEMPLATE_RESOURCES <= ESTATE_RESOURCES
-assert ESTATE_BYTES <= READING_BYTES
+assert ESTATE_BYTES <= PORTION_BYTES <= READING_BYTES

@@ -35,9 +35,11 @@ class MemoryPeers:
     def __repr__(self) -> str:
         return f"<MemoryPeers of {self._node or 'no node'}>"
 
-    async def announce(self, member: ClusterMember) -> None:
+    async def announce(self, member: ClusterMember, news: bool = False) -> None:
         board = self._reach()
         board.members[member.name] = Sighting(member, board.now())
+        if news:
+            self._tell(board)
 
     async def withdraw(self, name: str) -> None:
         self._reach().members.pop(name, None)

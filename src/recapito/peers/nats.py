@@ -76,8 +76,10 @@ class NatsPeers:
         }
         await self._ask(f"$JS.API.STREAM.CREATE.{self._stream}", config)
 
-    async def announce(self, member: ClusterMember) -> None:
+    async def announce(self, member: ClusterMember, news: bool = False) -> None:
         await self._put(f"member.{member.name}", msgspec.json.encode(member), {"Nats-TTL": _LIFE})
+        if news:
+            await self._tell()
 
     async def withdraw(self, name: str) -> None:
         await self._ask(f"$JS.API.STREAM.PURGE.{self._stream}", {"filter": f"{self._stream}.member.{name}"})

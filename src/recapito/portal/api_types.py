@@ -315,6 +315,7 @@ class ShownProgress(Shape, frozen=True):
     kept: int = 0
     problems: list[str] = []
     next: str | None = None
+    missing_partitions: list[int] = []
 
 
 class ClockNow(Shape, frozen=True):

@@ -82,6 +82,7 @@ def _add(parts: Dependencies, path: str, build: Build) -> None:
         page = Page(parts, request)
         try:
             await build(page)
+            page.warn()
         except (RequestRefused, Unreachable) as error:
             page.show_trouble(error)
             if isinstance(error, RequestRefused) and error.status == 404:

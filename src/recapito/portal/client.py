@@ -19,6 +19,8 @@ DATA = "https://eventgrid.azure.net"
 PROVIDER = "/providers/Microsoft.EventGrid"
 PAGE = 25
 KINDS = {"topics": "custom", "domains": "domain", "systemTopics": "system"}
+AWAY = 503
+_MISSING = "x-recapito-missing-partitions"
 _TIMEOUT_S = 15.0
 _LONG_S = 600.0
 
@@ -35,6 +37,14 @@ class RequestRefused(CallerError):
 
 class Unreachable(Exception):
     """The server did not answer."""
+
+
+class WireAnswer(NamedTuple):
+    """The status and the body of an answer, and the partitions of the cluster that it lacks."""
+
+    status: int
+    body: bytes
+    missing: tuple[int, ...] = ()
 
 
 class ResultPage(NamedTuple):
@@ -71,8 +81,8 @@ class ServerConnections:
 
     async def request(
         self, method: str, target: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float = _TIMEOUT_S
-    ) -> tuple[int, bytes]:
-        """Send a request; the status and the body of its answer, of any status."""
+    ) -> WireAnswer:
+        """Send a request; its answer, of any status."""
         limit = aiohttp.ClientTimeout(total=timeout_s, sock_connect=5)
         try:
             async with self._session.request(
@@ -83,7 +93,8 @@ class ServerConnections:
                 timeout=limit,
                 allow_redirects=False,
             ) as answer:
-                return answer.status, await answer.read()
+                missing = (number for number in answer.headers.get(_MISSING, "").split(",") if number.isdecimal())
+                return WireAnswer(answer.status, await answer.read(), tuple(map(int, missing)))
         except TimeoutError:
             raise Unreachable(f"The server at {self.url} did not answer in time.") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -103,7 +114,8 @@ class ServerConnections:
             "scope": f"{audience}/.default",
         }
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        status, body = await self.request("POST", "/organizations/oauth2/v2.0/token", urlencode(form).encode(), headers)
+        answer = await self.request("POST", "/organizations/oauth2/v2.0/token", urlencode(form).encode(), headers)
+        status = answer.status
         if status == 404:
             raise RequestRefused(
                 status, "SignInFailed", "This server trusts another token issuer: sign in with one of its tokens.", None
@@ -114,16 +126,18 @@ class ServerConnections:
             )
         if status != 200:
             raise RequestRefused(status, "SignInFailed", "The client id or the client secret is wrong.", None)
-        granted = _decode(body, dict[str, Any])
+        granted = _decode(answer.body, dict[str, Any])
         return str(granted["access_token"]), int(granted.get("expires_in", 3599))
 
 
 class ServerApi:
-    """The API of a server, for one session."""
+    """The API of a server, for one page. `missing`: partitions of the cluster that answers lacked."""
 
     def __init__(self, wire: ServerConnections, tokens: Tokens | None = None) -> None:
         self._wire = wire
         self._tokens = tokens
+        self._refused = ""
+        self.missing: set[int] = set()
 
     def __repr__(self) -> str:
         return f"<ServerApi {self._wire.url}>"
@@ -223,10 +237,17 @@ class ServerApi:
     async def readiness(self) -> api_types.Readiness:
         """Whether the server does its work."""
         headers = {} if self._tokens is None else {"Authorization": f"Bearer {self._tokens.management}"}
-        status, body = await self._wire.request("GET", "/readyz", None, headers)
-        if status not in (200, 503):
-            raise _refusal(status, body)
-        return _decode(body, api_types.Readiness)
+        answer = await self._wire.request("GET", "/readyz", None, headers)
+        if answer.status not in (200, 503):
+            raise _refusal(answer)
+        return _decode(answer.body, api_types.Readiness)
+
+    async def ask_again(self) -> None:
+        """Succeeds once the server answers what it could not answer before."""
+        if self._refused:
+            await self._ask("GET", self._refused)
+        else:
+            await self.readiness()
 
     async def publish(self, topic: Mapping[str, Any], body: bytes, content_type: str) -> None:
         """Publish with a key of the topic, or with the principal's token where keys are disabled."""
@@ -236,9 +257,9 @@ class ServerApi:
         else:
             sign = {SAS_KEY: (await self.arm("POST", f"{topic['id']}/listKeys"))["key1"]}
         target = f"/{kind}/{quote(topic['name'], safe='')}/api/events"
-        status, answer = await self._wire.request("POST", target, body, {"Content-Type": content_type, **sign})
-        if status != 200:
-            raise _refusal(status, answer)
+        answer = await self._wire.request("POST", target, body, {"Content-Type": content_type, **sign})
+        if answer.status != 200:
+            raise _refusal(answer)
 
     async def _get(self, path: str, type: type[T], query: Mapping[str, str | None]) -> T:
         given = {name: value for name, value in query.items() if value}
@@ -249,10 +270,13 @@ class ServerApi:
         if self._tokens is not None:
             headers["Authorization"] = f"Bearer {self._tokens.management}"
         content = None if body is None else msgspec.json.encode(body)
-        status, answer = await self._wire.request(method, target, content, headers, timeout_s)
-        if status >= 300:
-            raise _refusal(status, answer)
-        return answer
+        answer = await self._wire.request(method, target, content, headers, timeout_s)
+        if answer.status == AWAY and method == "GET":
+            self._refused = target
+        if answer.status >= 300:
+            raise _refusal(answer)
+        self.missing.update(answer.missing)
+        return answer.body
 
 
 def _decode(body: bytes, type: type[T]) -> T:
@@ -262,9 +286,10 @@ def _decode(body: bytes, type: type[T]) -> T:
         raise RequestRefused(502, "NotRecapito", f"The server's answer cannot be read: {error}.", None) from None
 
 
-def _refusal(status: int, body: bytes) -> RequestRefused:
+def _refusal(answer: WireAnswer) -> RequestRefused:
+    status = answer.status
     try:
-        error = msgspec.json.decode(body)["error"]
+        error = msgspec.json.decode(answer.body)["error"]
         details = error.get("details") or [{}]
         target = error.get("target") or details[0].get("target")
         return RequestRefused(status, str(error["code"]), str(error["message"]), target)

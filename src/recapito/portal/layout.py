@@ -31,7 +31,7 @@ class Crumb(NamedTuple):
 
 
 class Banner:
-    """A message about the server above everything else, until it answers again."""
+    """A message about the server above everything else, until it answers again, with all partitions of a cluster."""
 
     def __init__(self) -> None:
         self._box = ui.element("div").classes("banner")
@@ -45,9 +45,10 @@ class Banner:
         """True while it is shown."""
         return bool(self._box.visible)
 
-    def show(self, what: str) -> None:
-        """Say it."""
+    def show(self, what: str, tone: str = "bad") -> None:
+        """Say it. The tone `wait` is that of a page which is right as far as it goes."""
         self._text.text = what
+        self._box.classes(replace=f"banner {tone}")
         self._box.set_visibility(True)
 
     def hide(self) -> None:

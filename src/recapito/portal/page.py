@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from nicegui import ui
 from starlette.requests import Request
 
-from recapito.portal.client import RequestRefused, ServerApi, ServerConnections, Unreachable
+from recapito.domain.cluster.partition import silent
+from recapito.portal.client import AWAY, RequestRefused, ServerApi, ServerConnections, Unreachable
 from recapito.portal.guard import SESSION
 from recapito.portal.layout import THEME_COOKIE, Crumb, Layout, make_layout
 from recapito.portal.session import Session, Sessions
@@ -63,6 +64,7 @@ class Page:
 
         async def look() -> None:
             if client.has_socket_connection:
+                self.server.missing.clear()
                 await self._try(refresh)
 
         ui.timer(every_s, look, immediate=False)
@@ -81,6 +83,7 @@ class Page:
         async def do(*arguments: Any) -> None:
             try:
                 await action(*arguments)
+                self.warn()
             except RequestRefused as error:
                 self.complain(error.message)
             except Unreachable as error:
@@ -107,25 +110,32 @@ class Page:
             return
         if self._layout is not None:
             self._layout.banner.hide()
+            self.warn()
+
+    def warn(self) -> None:
+        """Name the partitions of the cluster that the page lacks, if it lacks any."""
+        if self._layout is not None and self.server.missing:
+            them = "it" if len(self.server.missing) == 1 else "them"
+            self._layout.banner.show(f"{silent(self.server.missing)}: nothing of {them} is on this page.", "wait")
 
     def _lost(self, what: str) -> None:
         if self._layout is not None:
-            self._layout.banner.show(what if what == _ENDED else f"{what} {_LOST}")
+            self._layout.banner.show(what if what == _ENDED else f"{what.removesuffix(' Try again.')} {_LOST}")
 
     def show_trouble(self, error: RequestRefused | Unreachable) -> None:
         """The page when its subject is gone, or when the server is away and may come back."""
         if self._layout is None:
             gone = isinstance(error, RequestRefused) and error.status == 404
             self.layout("Not found" if gone else "Not available", "")
-        if isinstance(error, RequestRefused):
+        if isinstance(error, RequestRefused) and error.status != AWAY:
             with empty("This page is not available.", error.message), bar("center"):
                 for name, path in ways_back(self.request.url.path):
                     link_button(name, path)
             return
-        self._lost(str(error))
+        self._lost(error.message if isinstance(error, RequestRefused) else str(error))
 
         async def again() -> None:
-            await self.server.readiness()
+            await self.server.ask_again()
             ui.navigate.reload()
 
         self.poll(again)

@@ -14,10 +14,13 @@ from recapito.composition.clock import make_clock
 from recapito.composition.dispatch import Dispatch, make_dispatch
 from recapito.composition.observability import make_observers
 from recapito.composition.stores import make_backend, make_keyring
+from recapito.dispatch.capacity import Slots
 from recapito.dispatch.status_reporter import StatusReporter
+from recapito.domain.capacity import share_of_requests
 from recapito.domain.cluster.partition import Partition
 from recapito.observability.journal import Journal
 from recapito.observability.status import Status, to_bytes
+from recapito.process.node_link import NodeLink
 from recapito.process.role import HEARTBEAT_MISSED_NS, HEARTBEAT_NS, Loss, open_link, report_ready, run_role
 from recapito.process.role_config import RoleConfig
 from recapito.process.wakeup import Wakeup
@@ -42,10 +45,12 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
     async with make_backend(settings, journal, lost.found, partition).open_dispatch(clock) as stores:
         keyring, identity = make_keyring(settings, stores.registry), access.prepare_identity(settings)
         permit = None if link is None else link.may_send
-        dispatch = make_dispatch(settings, stores, keyring, clock, journal, identity, observers, wakeup.ring, permit)
+        dispatch = make_dispatch(
+            settings, stores, keyring, clock, journal, identity, observers, wakeup.ring, permit, partition
+        )
         wakeup.listen(dispatch.dispatcher.notify)
         if link is not None:
-            link.listen(dispatch.slots.wake_all)
+            link.listen(partial(heed_view, link, dispatch.slots, settings.delivery.requests))
         stop = asyncio.create_task(stop_order())
 
         def patience() -> int:
@@ -67,6 +72,12 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
             await dispatch.close()
             await observers.close()
     lost.check()
+
+
+def heed_view(link: NodeLink, slots: Slots, most: int) -> None:
+    """Share the requests of the node with its other partitions, and let lanes try that could not send."""
+    slots.allow(share_of_requests(most, link.view.owned))
+    slots.wake_all()
 
 
 def dispatcher_service(dispatch: Dispatch, patience: Callable[[], int]) -> ServiceTask:

@@ -7,6 +7,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from recapito.api.server.protocol import ClientOf
 from recapito.clock import SystemClock
@@ -32,6 +33,9 @@ from recapito.settings.settings import Settings
 from recapito.system.hang_up import on_hang_up
 from recapito.system.service import ServiceTask, run_services, stop_order
 
+if TYPE_CHECKING:
+    from recapito.api.router.calls import PartitionCalls
+
 
 def run_intake() -> int:
     """Run the role as its parent configures it, and return the exit code."""
@@ -45,6 +49,7 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
     listener = socket.socket(fileno=config.listener)
     link, lost = open_link(settings, config), Loss()
     partition = Partition(config.partition, config.partitions)
+    calls = None if link is None or partition.alone else _make_calls(settings, link, partition)
     backend = make_backend(settings, journal, lost.found, partition)
     async with backend.open_intake(clock) as stores:
         intake = make_intake(
@@ -60,18 +65,28 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
             identity=access.prepare_identity(settings),
             cluster=None if link is None else _view_of(link, backend),
             partition=partition,
+            calls=calls,
         )
         wakeup.listen(intake.notifier.ring, status.update_from)
         await create_initial_resources(settings, intake.topics, stores.registry, partition)
-        await follow_estate(intake, lambda: None)
+        await follow_estate(intake, lambda: None, is_node=link is not None)
         client_of = None if link is None else make_client_of(settings)
         front = socket.socket(fileno=config.front) if config.front >= 0 else None
         services = intake_services(settings, intake, listener, wakeup.ring, front, client_of, partition.alone)
         services = [ServiceTask(lost.wait), *services]
         report = partial(report_ready, config, b"intake")
         await run_services(services, stop_order(), partial(when_applied, intake, report))
+    if calls is not None:
+        await calls.close()
     await observers.close()
     lost.check()
+
+
+def _make_calls(settings: Settings, link: NodeLink, partition: Partition) -> "PartitionCalls":
+    """The way to the other partitions, with a client of HTTP that NATS has loaded already."""
+    from recapito.composition.crossing import make_calls
+
+    return make_calls(settings, lambda: link.view, partition)
 
 
 def _view_of(link: NodeLink, backend: Backend) -> Callable[[], ClusterView]:
@@ -118,10 +133,15 @@ def intake_services(
     ]
 
 
-async def follow_estate(intake: Intake, stop: Callable[[], None]) -> None:
-    """Check the estate file, and apply it again on SIGHUP. A server does not start with a file that is wrong."""
+async def follow_estate(intake: Intake, stop: Callable[[], None], is_node: bool = False) -> None:
+    """Check the estate file, and apply it again on SIGHUP.
+
+    A server of its own does not start with a file that is wrong. A node of a cluster owns all the same, and shows the
+    fault: a takeover must not fail because of a file.
+    """
     if intake.estate is not None:
-        await intake.estate.check()
+        if not is_node:
+            await intake.estate.check()
         on_hang_up(intake.estate.reload, stop)
 
 

@@ -51,6 +51,9 @@ class PartitionRoles(Protocol):
     async def own(self, newest: int, stopping: asyncio.Event) -> bool:
         """Run intake and dispatch until `stopping` is set. True: they lost the store to another node before."""
 
+    def expect(self, soon: bool) -> None:
+        """Have intake and dispatch loaded, if this node is the next one to own."""
+
     def tell(self, view: ClusterView) -> None:
         """Tell the roles what the node knows."""
 
@@ -145,6 +148,8 @@ class Keeper:
                         return keeping
                     await self._let_go(keeping)
                     follower = asyncio.create_task(self._follow())
+                if self.lease.holder not in ("", self._node.name):
+                    self._parts.roles.expect(self._node.is_next(self.partition.number, self.lease.holder))
                 await self._node.pause(LOOK_NS, stopping, news)
             return None
         finally:

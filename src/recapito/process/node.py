@@ -82,6 +82,7 @@ class Node:
         )
         self._keepers = [Keeper(each, self._standing, self._tell, self._tell_roles) for each in parts.keepers]
         self._findings = Findings()
+        self._told_gone = False  # the others know that this node owns nothing soon
 
     def __repr__(self) -> str:
         return f"<Node {self._parts.name}, {self.state}>"
@@ -121,6 +122,7 @@ class Node:
         finally:
             stop.cancel()
             ending.set()
+            await self._leave()
             await asyncio.wait(tasks)
             stop_router.set()
             await asyncio.wait(serving)
@@ -128,6 +130,13 @@ class Node:
             task.result()
         if router is not None and not stopping.is_set():
             raise SettingsError("the router role ended: see its message above")
+
+    async def _leave(self) -> None:
+        """Tell the others at once, while the roles end: then none of them leaves a partition to this node."""
+        self._standing.leaving = True
+        if len(self._keepers) > 1:
+            with suppress(PeersFailed):
+                await self._announce()
 
     async def _join(self) -> None:
         """Become a member. A node that was killed a moment ago still counts as alive: wait until it is forgotten."""
@@ -187,7 +196,8 @@ class Node:
         parts = self._parts
         copies = [copy for keeper in self._keepers for copy in keeper.copies]
         behind = sum(copy.behind for copy in copies) if copies else None
-        lacks = [keeper.partition.number for keeper in self._keepers if keeper.state is NodeState.STARTING]
+        gone = len(self._keepers) > 1 and (self._standing.leaving or self._standing.drained)
+        lacks = [each.partition.number for each in self._keepers if gone or each.state is NodeState.STARTING]
         told = ClusterMember(
             parts.name,
             self._standing.id,
@@ -199,7 +209,8 @@ class Node:
             parts.clock.now(),
             lacks if len(self._keepers) > 1 else [],
         )
-        await parts.peers.announce(told)
+        await parts.peers.announce(told, news=gone and not self._told_gone)
+        self._told_gone = gone
 
     def _heed(self, drained: bool | None) -> None:
         """Heed a wish to drain, or to try again."""
@@ -212,22 +223,16 @@ class Node:
         self._standing.wake()
 
     def _tell(self) -> None:
-        """Tell each role what it needs: those of a partition about it, the router about all."""
+        """Tell each role what it needs: those of a partition about its streams and lease, the router about all."""
         for keeper in self._keepers:
             self._tell_roles(keeper)
         if self._parts.router is not None:
-            partitions = [
-                PartitionView(keeper.partition.number, keeper.state, keeper.lease.holder, keeper.lease.url)
-                for keeper in self._keepers
-            ]
-            owners = {each.owner for each in partitions}
+            owners = {keeper.lease.holder for keeper in self._keepers}
             changes = sum(keeper.changes for keeper in self._keepers)
             copies = [copy for keeper in self._keepers for copy in keeper.copies]
             owner = "" if "" in owners else ", ".join(sorted(owners))
             view = self._common_view()
-            self._parts.router.tell(
-                replace(view, owner=owner, owner_changes=changes, copies=copies, partitions=partitions)
-            )
+            self._parts.router.tell(replace(view, owner=owner, owner_changes=changes, copies=copies))
 
     def _tell_roles(self, keeper: Keeper) -> None:
         keeper.tell(
@@ -252,12 +257,18 @@ class Node:
         if clock := self._standing.clock_fault():
             problems["clock"] = clock
         shown = self._standing.members[: limits.CLUSTER_MEMBERS]
+        partitions = [
+            PartitionView(keeper.partition.number, keeper.state, keeper.lease.holder, keeper.lease.url)
+            for keeper in self._keepers
+        ]
         return ClusterView(
             self._parts.name,
             self.state,
+            owned=sum(keeper.state is NodeState.OWNER for keeper in self._keepers),
             members={seen.member.name: seen.member.state for seen in shown},
             problems=problems,
             replica_lag=dict(self._findings.replica_lag),
+            partitions=partitions if len(partitions) > 1 else [],
         )
 
 

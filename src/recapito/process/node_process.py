@@ -5,6 +5,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from time import monotonic_ns
 
 from recapito.clock import SystemClock
@@ -14,7 +15,7 @@ from recapito.composition.cluster import (
     copies_of,
     hold_directory,
     open_peers,
-    stored_formats,
+    stream_formats,
 )
 from recapito.composition.cluster_secret import read_secret
 from recapito.composition.partition_paths import socket_of
@@ -22,7 +23,6 @@ from recapito.composition.replicas import make_inspection
 from recapito.contracts.stream import StreamMissing, StreamUnknown
 from recapito.domain.cluster.partition import Partition
 from recapito.domain.cluster.view import StreamCopy
-from recapito.errors import SettingsError
 from recapito.observability.journal import Journal
 from recapito.process.keeper import KeeperParts
 from recapito.process.node import Node, NodeParts, RouterRole
@@ -47,12 +47,11 @@ async def run_node(
     async with open_peers(settings, journal) as peers:
         every = await asyncio.to_thread(connect_streams, settings, journal)
         try:
-            _check_partitions(settings, len(every))
             threads = ThreadPoolExecutor(THREADS + THREADS_OF_PARTITION * len(every))
             asyncio.get_running_loop().set_default_executor(threads)
             async with _roles(settings, listener, on_ready, journal, len(every)) as (roles, router):
                 if settings.estate.file:
-                    on_hang_up(roles[0].reload, stopping.set)
+                    on_hang_up(partial(_reload, roles), stopping.set)
                 keepers = [
                     _keeper(settings, streams, roles[number], Partition(number, len(every)), journal)
                     for number, streams in enumerate(every)
@@ -60,7 +59,7 @@ async def run_node(
                 parts = NodeParts(
                     settings.cluster.node_name,
                     settings.node_url,
-                    stored_formats(),
+                    stream_formats(),
                     peers,
                     keepers,
                     SystemClock(),
@@ -74,12 +73,9 @@ async def run_node(
             await asyncio.to_thread(every[0].close)
 
 
-def _check_partitions(settings: Settings, partitions: int) -> None:
-    if partitions > 1 and settings.estate.file:
-        raise SettingsError(
-            f"estate.file: the cluster has {partitions} partitions, and an estate file describes the resources of one "
-            "server: create them by requests, by az or the SDKs say."
-        )
+def _reload(roles: Sequence[WholeRoles | OwningRoles]) -> None:
+    for each in roles:
+        each.reload()
 
 
 def _keeper(

@@ -112,6 +112,8 @@ class OwningRoles:
 
     async def close(self) -> None:
         """End the roles that wait for their turn."""
+        if self._warming is not None:
+            await asyncio.wait([self._warming])
         if self._supervisor is not None:
             await self._supervisor.close()
         self._links.close()
@@ -127,6 +129,14 @@ class OwningRoles:
     async def stand_by(self, stopping: asyncio.Event) -> None:
         """Only wait: the router serves."""
         await stopping.wait()
+
+    def expect(self, soon: bool) -> None:
+        """Load both roles, or end those that wait for a turn which another node has now."""
+        if self._warming is None or self._warming.done():
+            if soon and self._supervisor is None:
+                self._warming = asyncio.create_task(self._warm())
+            elif not soon and self._supervisor is not None:
+                self._warming = asyncio.create_task(self._cool())
 
     async def own(self, newest: int, stopping: asyncio.Event) -> bool:
         """Run intake and dispatch. The standby role may still be ending: it answers what it has begun."""
@@ -150,11 +160,17 @@ class OwningRoles:
         self._warming = asyncio.create_task(self._warm(after))
         return self._warming
 
-    async def _warm(self, after: asyncio.Event) -> None:
+    async def _warm(self, after: asyncio.Event | None = None) -> None:
         if self._supervisor is None:
-            await after.wait()
+            if after is not None:
+                await after.wait()
             self._supervisor = self._make_supervisor()
             await self._supervisor.warm()
+
+    async def _cool(self) -> None:
+        supervisor, self._supervisor = self._supervisor, None
+        if supervisor is not None:
+            await supervisor.close()
 
     async def _take_supervisor(self) -> Supervisor:
         if self._warming is not None:
@@ -202,6 +218,9 @@ class WholeRoles:
         finally:
             self._serves.set()
             await warming
+
+    def expect(self, soon: bool) -> None:
+        """A standby of one partition always has both roles loaded."""
 
     async def own(self, newest: int, stopping: asyncio.Event) -> bool:
         """Run intake and dispatch, which load now if they have not."""

@@ -14,13 +14,12 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from recapito.api.router.app import make_router, make_standby
-from recapito.api.router.forward import UNIX, Forwarder
+from recapito.api.router.forward import Forwarder
 from recapito.api.router.partitions import PartitionRouter
 from recapito.api.server.protocol import HttpProtocol
 from recapito.composition import identity as access
 from recapito.composition.cluster_secret import make_client_of, read_secret
-from recapito.composition.partition_paths import socket_of
-from recapito.domain.cluster.member import NodeState
+from recapito.composition.crossing import make_forwarders
 from recapito.domain.cluster.view import ClusterView
 from recapito.process.app_server import AppServer
 from recapito.process.node_link import NodeLink
@@ -64,29 +63,14 @@ async def _run(settings: Settings, config: RoleConfig) -> None:
 
 
 def _make_app(settings: Settings, link: NodeLink, partitions: int) -> tuple[Forwarder | PartitionRouter, ASGIApp]:
-    secret, tls, status = read_secret(settings), access.make_node_tls(settings), access.make_status_access(settings)
+    secret, status = read_secret(settings), access.make_status_access(settings)
     if partitions == 1:
-        forwarder = Forwarder(lambda: _owner_url(link.view), secret, tls)
+        forwarder = Forwarder(lambda: _owner_url(link.view), secret, access.make_node_tls(settings))
         return forwarder, make_standby(forwarder, lambda: link.view, status)
-    forwarders = [
-        Forwarder(partial(_partition_url, settings, link, number), secret, tls, partition=number)
-        for number in range(partitions)
-    ]
-    router = PartitionRouter(forwarders, secret)
+    router = PartitionRouter(make_forwarders(settings, lambda: link.view, partitions), secret)
     return router, make_router(router, lambda: link.view, status)
 
 
 def _owner_url(view: ClusterView) -> str:
     """The owner's URL, unless this node itself is about to own: then nothing is forwarded."""
     return view.owner_url if view.owner != view.node else ""
-
-
-def _partition_url(settings: Settings, link: NodeLink, number: int) -> str:
-    """The way to the owner of a partition: a socket in this node, or the router of another one."""
-    view = link.view
-    if number >= len(view.partitions):
-        return ""
-    partition = view.partitions[number]
-    if partition.owner != view.node:
-        return partition.url
-    return f"{UNIX}{socket_of(settings.data, number)}" if partition.state is NodeState.OWNER else ""

@@ -1,12 +1,12 @@
 """The standing of a node, once for all its partitions: its name, its peers, the other members, its clock's fault."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from recapito.clock import Clock
 from recapito.contracts.peers import Peers
 from recapito.domain.cluster.member import CLOCK_LOOKS, Sighting, clock_problem, has_successor
-from recapito.domain.cluster.placement import HAND_OVERS_NS, able_nodes, place
+from recapito.domain.cluster.placement import HAND_OVERS_NS, SPARE_NS, able_nodes, heirs_of, place
 from recapito.errors import PeersFailed
 from recapito.observability.journal import Journal
 
@@ -41,13 +41,16 @@ class Standing:
         self.members: Sequence[Sighting] = ()
         self.joined_at = monotonic()
         self.drained = False
+        self.leaving = False  # it stops
         self.unreachable = ""
         self.news = asyncio.Event()  # a new one after each piece of news
         self.loops: Sequence[asyncio.Task[None]] = ()
         self._partitions = partitions
         self._clock_off = 0  # the looks in a row that found our clock off
         self._handed_over_at: int | None = None
+        self._able: dict[str, Collection[int]] = {}
         self._placed: dict[int, str] = {}
+        self._heirs: dict[str, dict[int, str]] = {}  # by owner
 
     def __repr__(self) -> str:
         return f"<Standing of {self.name}, {len(self.members)} members>"
@@ -56,7 +59,9 @@ class Standing:
         """Take in a look at the members."""
         self.members = members
         self._clock_off = self._clock_off + 1 if self.clock_fault() else 0
-        self._placed = place(self._partitions, able_nodes(members))
+        self._able = able_nodes(members)
+        self._placed = place(self._partitions, self._able)
+        self._heirs = {}
 
     def missed(self, error: PeersFailed) -> None:
         self.unreachable = str(error)
@@ -69,6 +74,14 @@ class Standing:
     def preferred(self, partition: int) -> str | None:
         """The node that should own a partition; None if no node can."""
         return self._placed.get(partition)
+
+    def is_next(self, partition: int, owner: str) -> bool:
+        """Whether this node should own a partition that another one owns: now, or once that one is gone."""
+        if self.drained or self.monotonic() - self.joined_at < SPARE_NS:
+            return False
+        if owner not in self._heirs:
+            self._heirs[owner] = heirs_of(owner, self._partitions, self._able)
+        return self.name in (self.preferred(partition), self._heirs[owner].get(partition))
 
     def takes_turn_to_hand_over(self) -> bool:
         """Whether a partition may be handed over to its preferred owner now: a node moves one at a time."""

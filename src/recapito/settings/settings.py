@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from recapito.connections.configured import ConfiguredConnection
+from recapito.domain import limits
 from recapito.domain.access.egress import Egress
 from recapito.domain.access.roles import is_loopback
 from recapito.domain.profiles import profile
@@ -96,6 +97,7 @@ class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jitter: bool
     webhook_tokens: Literal["own", "entra"]
     ca_file: str
+    requests: int
 
 
 class ClockSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -361,6 +363,9 @@ def _check(settings: Settings) -> None:
         raise SettingsError("azure.azurite_front: the front of an Azurite is for a server of its own, not for a node")
     if settings.delivery.ca_file and not Path(settings.delivery.ca_file).is_file():
         raise SettingsError(f"delivery.ca_file: '{settings.delivery.ca_file}' is not a file")
+    if settings.delivery.requests and settings.delivery.requests < limits.OPEN_EXCHANGES_LEAST:
+        least = limits.OPEN_EXCHANGES_LEAST
+        raise SettingsError(f"delivery.requests: {settings.delivery.requests} is less than {least}; leave it at 0")
     if bool(settings.tls.cert) != bool(settings.tls.key):
         raise SettingsError("tls: cert and key belong together; name both files or none")
     if not 0 < settings.publish.wait_s <= MOST_WAIT_S:

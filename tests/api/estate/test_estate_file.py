@@ -30,7 +30,7 @@ class Following:
         self.told: list[tuple[str, dict[str, object]]] = []
         self.said: list[str] = []
         self.estate = new_estate(StillClock(), self._journal, Quota(topics=2))
-        expander = Expander(self.estate.parts, "http://here")
+        expander = Expander(self.estate.state, "http://here")
         self.file = EstateFile(
             self.path, self.estate, expander, False, environment, self.wall, self._journal, self.said.append
         )

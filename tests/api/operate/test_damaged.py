@@ -6,7 +6,9 @@ import pytest
 
 from recapito.api.errors import journal_fault, refusal
 from recapito.contracts.damage import Damage
-from recapito.errors import StoreDamaged
+from recapito.domain.cluster.partition import Partition
+from recapito.errors import InvalidInput, StoreDamaged
+from recapito.intake.maintenance.damage_report import DamageReport
 from tests.api.client import EVENTS, GROUP, World, event, run, webhook
 from tests.kit.arm_errors import refused
 from tests.stores.spoil import MemorySpoiler
@@ -155,3 +157,24 @@ def test_a_damaged_file_is_no_doubt_about_a_request() -> None:
     lines: list[dict[str, object]] = []
     journal_fault(lambda event, **fields: lines.append(fields), StoreDamaged("log.db: malformed"), "7")
     assert lines == [{"report": "7", "error": "log.db: malformed"}]
+
+
+def test_numbers_tell_their_partition() -> None:
+    """Records of a partition are listed, shown and dismissed by numbers above its first; pages start after them."""
+
+    async def test(world: World) -> None:
+        await find_damage(world, 3)
+        first = Partition(2, 4).first_id
+        report = DamageReport(world.log, world.ledger, first)
+        names = [f"entry-{first + n}" for n in (1, 2, 3)]
+        for after, shown in ((0, names), (Partition(1, 4).first_id + 9, names), (first + 1, names[1:])):
+            assert [record.name for record in await report.page(after, 10)] == shown
+        assert await report.page(Partition(3, 4).first_id, 10) == []
+        assert (await report.find(names[1])).number == first + 2
+        await report.dismiss(first + 2)
+        assert [record.dismissed for record in await report.page(0, 10)] == [True, True, False]
+        assert await report.unseen() == {"entry": 1}
+        with pytest.raises(InvalidInput):
+            await report.dismiss(first + 4)
+
+    run(test)

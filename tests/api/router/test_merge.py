@@ -31,6 +31,14 @@ def test_members_with_one_key_stay_together() -> None:
     assert (len(page.value), page.next) == (2, 1)
 
 
+def test_damaged_records_without_a_number_are_on_the_first_page() -> None:
+    """However many there are, they take no place from the others, and the next page starts after a number."""
+    one, two = [{"number": 0}] * 3 + [{"number": 1}], [{"number": 0}, {"number": 8}, {"number": 9}]
+    page = merge.merge_numbered([one, two], False, 2)
+    assert ([each["number"] for each in page.value], page.next) == ([0, 0, 0, 0, 1, 8], 8)
+    assert merge.merge_numbered([one[:3]], False, 1).next is None
+
+
 def test_the_start_of_a_chain() -> None:
     """A page starts at the partition of its id, or at the beginning of one; anything else at the first."""
     id = Partition(2, 4).first_id + 7

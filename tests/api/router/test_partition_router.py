@@ -7,14 +7,15 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from recapito.api.auth.access import Access
-from recapito.api.router.app import make_router
-from recapito.api.router.forward import PARTITION, Forwarder
+from recapito.api.router.app import make_router, readiness_of_all
+from recapito.api.router.forward import PARTITION, Forwarder, GatheredAnswer
 from recapito.api.router.partitions import MISSING, PartitionRouter
 from recapito.api.server.protocol import HttpProtocol
 from recapito.domain.cluster.member import NodeState
-from recapito.domain.cluster.partition import home_of
+from recapito.domain.cluster.partition import Partition, home_of
 from recapito.domain.cluster.view import ClusterView, PartitionView
 from recapito.identity.cluster_secret import FORWARDED, ClusterSecret
 from recapito.process.app_server import AppServer
@@ -183,6 +184,111 @@ def test_a_write_everywhere_begins_only_with_all_owners() -> None:
         assert them.asked == [1, 2, 0]
 
 
+def turn(selected: int = 0, done: int = 0, following: str | None = None) -> CannedReply:
+    """One page of a redrive or a purge, as a partition answers."""
+    body = {"selected": selected, "done": done, "refused": 0, "kept": 0, "problems": [], "next": following}
+    return CannedReply(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+
+def go_through(them: Partitions, after: str = "", path: str = "/deadletters/redrive") -> tuple[int, dict[str, Any]]:
+    """One page of a redrive without a topic, as the router answers."""
+    found: list[tuple[int, dict[str, Any]]] = []
+
+    async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
+        body = json.dumps({"subscription": "hook", "limit": 7} | ({"after": after} if after else {}))
+        got = await ask(request("POST", path, body=body))
+        found.append((got.status, json.loads(got.body)))
+
+    them.seen.clear()
+    at_router(them, talk)
+    return found[0]
+
+
+def test_letters_are_redriven_in_one_partition_after_the_other() -> None:
+    """Each page is of one partition; those without letters are passed over, and the pages end with the last."""
+    letter = f"{Partition(1, P).first_id + 3}/HOOK/x/0"
+    with partitions() as them:
+        them.answers = {0: turn(), 1: turn(7, 7, letter), 2: turn(2, 1)}
+        status, first = go_through(them)
+        assert (status, first["done"], first["next"], them.asked) == (200, 7, letter, [0, 1])
+        them.answers[1] = turn(3, 3)
+        _, second = go_through(them, letter)
+        assert (second["done"], second["next"], them.asked) == (3, "~2", [1])
+        assert json.loads(them.seen[0][1].body) == {"subscription": "hook", "limit": 7, "after": letter}
+        _, last = go_through(them, "~2")
+        assert (last["done"], last["next"], them.asked) == (1, None, [2])
+        assert "missingPartitions" not in last
+
+
+def test_a_redrive_passes_over_a_partition_without_an_owner() -> None:
+    """It is named in the page that would have been its own, and nothing of it is counted."""
+    with partitions() as them:
+        them.answers = {0: turn(1, 1), 2: turn(2, 2)}
+        them.urls[1] = ""
+        assert go_through(them)[1]["next"] == "~1"
+        _, page = go_through(them, "~1")
+        assert (page["done"], page["next"], page["missingPartitions"], them.asked) == (2, None, [1], [2])
+        them.urls[2] = ""
+        status, page = go_through(them, "~1")
+        assert (status, page["selected"], page["next"], page["missingPartitions"]) == (200, 0, None, [1, 2])
+
+
+def test_a_subscription_is_unknown_if_no_partition_knows_it() -> None:
+    """404 needs the word of all partitions; one that knows it, without letters, is enough for 200."""
+    unknown = CannedReply(404, b'{"error":{"code":"EventSubscriptionNotFound","message":"m"}}')
+    with partitions() as them:
+        them.answers = dict.fromkeys(range(P), unknown)
+        assert go_through(them)[0] == 404
+        assert go_through(them, "~1") == (200, json.loads(turn().body))
+        url, them.urls[1] = them.urls[1], ""
+        assert go_through(them)[0] == 503
+        them.answers[2] = turn()
+        assert go_through(them)[1]["missingPartitions"] == [1]
+        them.urls[1] = url
+        assert go_through(them) == (200, json.loads(turn().body))
+
+
+def test_a_redrive_that_a_partition_refuses_ends_there() -> None:
+    """The refusal is the answer, whether it is the caller's fault or the vault is away; nothing else is asked."""
+    for status in (400, 403, 503):
+        with partitions() as them:
+            them.answers = {0: CannedReply(status, b'{"error":{"code":"c","message":"m"}}')}
+            assert go_through(them)[0] == status
+            assert them.asked == [0]
+
+
+def test_damaged_records_of_all_partitions_are_paged() -> None:
+    """Records of resources come first; then those of one partition after the other, by the numbers that tell it."""
+    numbers = [[0, 1, 2], [0], [Partition(2, P).first_id + 1]]
+
+    async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
+        page = json.loads((await ask(request("GET", "/damaged?limit=2"))).body)
+        assert [each["number"] for each in page["value"]] == [0, 0, 1, 2]
+        assert page["next"] == 2
+
+    with partitions() as them:
+        for number, own in enumerate(numbers):
+            body = {"value": [{"number": each} for each in own], "next": None}
+            them.answers[number] = CannedReply(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        at_router(them, talk)
+
+
+def test_readiness_shows_the_warnings_of_own_partitions() -> None:
+    """A partition that is ready with a warning leaves the node ready, and is told; a failing one is named."""
+
+    def answers(status: int, damage: str, store: str = "ok") -> GatheredAnswer:
+        body = json.dumps({"checks": {"store": store, "damage": damage}}).encode()
+        return GatheredAnswer(status, [], body)
+
+    view = ClusterView("b", NodeState.OWNER, partitions=[PartitionView(n, NodeState.OWNER, "b") for n in range(2)])
+    status, told = readiness_of_all(view, {0: answers(200, "ok"), 1: answers(200, "one record")}, True)
+    assert (status, told["status"]) == (200, "degraded")
+    assert told["checks"]["partition 1 damage"] == "one record"
+    status, told = readiness_of_all(view, {0: None, 1: answers(503, "ok", "full")}, True)
+    assert (status, told["status"]) == (503, "not ready")
+    assert told["checks"] == {"partition 0": "it starts, or does not answer", "partition 1": "store: full"}
+
+
 def test_a_forwarded_request_is_not_forwarded_again() -> None:
     """A node that does not own its partition refuses it. A header that no node signed changes nothing."""
 
@@ -201,11 +307,25 @@ def test_a_forwarded_request_is_not_forwarded_again() -> None:
         assert them.seen[0][1].headers[PARTITION.decode()] == str(home_of("orders", P))
 
 
+def test_documents_may_be_larger_than_publishes() -> None:
+    """A document of 2 MB is forwarded to the first partition; a publish of that size is refused."""
+    body = "x" * 2_000_000
+
+    async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
+        assert (await ask(request("POST", "/estate", body=body))).status == 200
+        assert (await ask(request("POST", "/topics/orders/api/events", body=body))).status == 413
+        assert (await ask(request("POST", "/estate", body=body * 3))).status == 413
+
+    with partitions() as them:
+        at_router(them, talk)
+        assert them.asked == [0]
+
+
 def test_what_partitions_do_not_have_is_refused() -> None:
     """The refusal is ARM's error with a code of its own, and nothing is sent."""
 
     async def talk(ask: Callable[[str], Awaitable[Answer]]) -> None:
-        got = await ask(request("POST", "/estate", body="{}"))
+        got = await ask(request("POST", "/estate/portion", body="{}"))
         assert got.status == 400
         assert json.loads(got.body)["error"]["code"] == "NotSupportedOnPartitions"
 

@@ -2,7 +2,7 @@
 
 from recapito.domain.cluster.member import ClusterMember, NodeState, Sighting
 from recapito.domain.cluster.partition import Partition, home_of, home_of_id
-from recapito.domain.cluster.placement import able_nodes, place
+from recapito.domain.cluster.placement import able_nodes, heirs_of, place
 from recapito.domain.instant import SECOND
 
 
@@ -29,6 +29,16 @@ def test_a_node_gets_no_partition_that_it_lacks() -> None:
     assert set(place(4, {"a": [0, 1, 2, 3], "b": ()}).values()) == {"b"}
     assert place(2, {"a": [0], "b": [0]}).keys() == {1}
     assert place(4, {}) == {}
+
+
+def test_a_node_that_goes_has_no_share_and_an_heir() -> None:
+    """A node that lacks all partitions counts as gone, and the heirs of its partitions are those that get them then."""
+    nodes = dict.fromkeys("abc", ())
+    before, after = place(8, nodes), place(8, {"a": (), "b": ()})
+    assert place(8, {"a": (), "b": (), "c": range(8)}) == after
+    assert heirs_of("c", 8, nodes) == after
+    assert {after[number] for number, owner in before.items() if owner == "c"} == {"a", "b"}
+    assert heirs_of("a", 8, {"a": ()}) == {}
 
 
 def test_nodes_that_cannot_own_are_left_out() -> None:

@@ -11,8 +11,10 @@ from recapito.domain.cluster.partition import Partition, home_of
 from recapito.domain.cluster.routing import (
     Anywhere,
     AskedRequest,
+    BySource,
     Everywhere,
     Found,
+    InTurn,
     Merge,
     Merged,
     One,
@@ -35,7 +37,7 @@ def way(method: str, path: str, body: bytes = b"") -> object:
     return type(found) if isinstance(found, Unserved) else found
 
 
-@pytest.mark.parametrize("kind", ["topics", "domains", "TOPICS"])
+@pytest.mark.parametrize("kind", ["topics", "domains", "systemTopics", "TOPICS"])
 def test_whatever_a_topic_has_lives_with_it(kind: str) -> None:
     """A topic, its keys, its subscriptions under both names and a domain's topics have one home, by the name alone."""
     topic = f"{G}{GRID}/{kind}/Orders"
@@ -84,6 +86,13 @@ def test_a_topic_in_the_query_names_its_home(path: str) -> None:
     assert way("GET", f"{path}?topic=ORDERS") == ORDERS
 
 
+def test_several_topics_may_live_in_several_partitions() -> None:
+    """Counters of topics of one partition come from there; those of others are merged."""
+    others = [name for name in map(str, range(99)) if One(home_of(name, P)) == ORDERS]
+    assert way("GET", f"/counts?topic=orders,{others[0]},{others[1]}") == ORDERS
+    assert way("GET", "/counts?topic=orders,a,b,c,d,e,f,g") == Merged(Merge.BY_KEY)
+
+
 def test_ids_name_their_partition() -> None:
     """Lanes, dead letters and validations are found by the ids in their names."""
     token = base64.urlsafe_b64encode(f"[{LANE},null]".encode()).decode().rstrip("=")
@@ -96,12 +105,27 @@ def test_ids_name_their_partition() -> None:
     assert way("POST", f"/lanes/{Partition(P, P).first_id}/retry-now") == Anywhere()
 
 
+def test_numbers_of_damaged_records_name_their_partition() -> None:
+    """A record is shown and dismissed where it was found; one of a resource, which has no number, is looked for."""
+    assert way("GET", f"/damaged/entry-{LANE}") == One(5)
+    assert way("POST", "/damaged/dismiss", b'{"number":%d}' % LANE) == One(5)
+    assert way("GET", "/damaged/document:group/x-7") == Found()
+    assert way("POST", "/damaged/dismiss", b"{}") == Anywhere()
+    assert way("POST", "/damaged/dismiss", b"\xff") == Anywhere()
+
+
 def test_bodies_name_topics() -> None:
-    """Rehearsals, redrives and purges go to the home of the topic in their body; without one they are refused."""
+    """Rehearsals, redrives and purges go to the home of the topic in their body; without one, letters go in turn.
+
+    A body that is wrong gets its error anywhere.
+    """
     assert way("POST", "/deliveries/explain", b'{"topic":"orders","event":{}}') == ORDERS
     assert way("POST", "/deadletters/purge", b'{"topic":"orders"}') == ORDERS
-    assert way("POST", "/deadletters/purge", b"{}") is Unserved
-    assert way("POST", "/deadletters/purge", b"\xff[") is Unserved
+    assert way("POST", "/deadletters/purge", b"{}") == InTurn()
+    assert way("POST", "/deadletters/redrive", b'{"topic":null,"subscription":"hook","after":"~2"}') == InTurn()
+    assert way("POST", "/deadletters/purge", b"\xff[") == Anywhere()
+    assert way("POST", "/deadletters/purge", b'{"after":7}') == Anywhere()
+    assert way("GET", "/deadletters/purge", b"{}") == Anywhere()
     assert way("GET", "/deliveries/explain?event=e") == Found()
     assert way("GET", "/deliveries/explain?event=e&topic=orders") == ORDERS
 
@@ -114,14 +138,25 @@ def test_resources_without_a_topic_are_everywhere() -> None:
     assert way("POST", "/connections/subscriptions/0/x/check") == Anywhere()
 
 
+@pytest.mark.parametrize("rest", ["eventSubscriptions", "eventSubscriptions/x", "extensionTopics/default"])
+def test_an_account_is_asked_for_where_its_system_topic_is(rest: str) -> None:
+    """Subscriptions of a storage account, and its extension topic, belong to the system topic, whatever its name."""
+    account = f"{G}/providers/Microsoft.Storage/storageAccounts/a"
+    for method in ("GET", "PUT", "PATCH", "DELETE", "POST"):
+        assert way(method, f"{account}{GRID}/{rest}") == BySource(account)
+        assert way(method, f"/{account}{GRID.lower()}/{rest}") == BySource(account)
+
+
 def test_what_spans_partitions_is_refused() -> None:
-    """System topics, deployments and estates are refused; reading them finds nothing."""
-    assert way("PUT", f"{G}{GRID}/systemTopics/s") is Unserved
-    assert isinstance(way("GET", f"{G}{GRID}/systemTopics/s"), One)
-    assert way("PUT", f"{G}/providers/Microsoft.Storage/storageAccounts/a{GRID}/eventSubscriptions/x") is Unserved
-    assert way("PUT", f"{G}/providers/Microsoft.Resources/deployments/d") is Unserved
-    assert way("POST", "/estate") is Unserved
-    assert way("POST", "/damaged/dismiss") is Unserved
+    """Portions of estates are refused, which partitions send each other."""
+    assert way("POST", "/estate/portion") is Unserved
+
+
+def test_documents_go_to_the_first_partition() -> None:
+    """It plans, applies and exports estates for all, and keeps the deployments."""
+    deployments = f"{G}/providers/Microsoft.Resources/deployments"
+    for path in ("/estate", "/estate/export", deployments, f"{deployments}/d", f"{deployments}/d/whatIf"):
+        assert {way(method, path) for method in ("GET", "PUT", "POST", "DELETE")} == {One(0)}
 
 
 def test_the_rest_is_the_same_everywhere() -> None:
@@ -142,7 +177,13 @@ ALIKE = {
     *(f"{GRID}/{rest}" for rest in ("operations", "topicTypes", "topicTypes/{type}", "topicTypes/{type}/eventTypes")),
 }
 VALUES = {"scope": f"{G[1:]}{GRID}/topics/orders", "name": f"{LANE}/0"}
-BODIES = {"/deliveries/explain": b'{"topic":"orders"}', "/deliveries/resend": b'{"topic":"orders"}'}
+BODIES = {
+    "/deliveries/explain": b'{"topic":"orders"}',
+    "/deliveries/resend": b'{"topic":"orders"}',
+    "/deadletters/redrive": b"{}",
+    "/deadletters/purge": b"{}",
+    "/damaged/dismiss": b'{"number":1}',
+}
 
 
 def test_every_route_has_its_way() -> None:

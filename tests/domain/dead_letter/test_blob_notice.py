@@ -2,7 +2,17 @@
 
 import json
 
-from recapito.domain.dead_letter.blob_notice import BlobNotice, blob_created, decode_notice, encode_notice
+from msgspec.structs import replace
+
+from recapito.domain.dead_letter.blob_notice import (
+    BlobNotice,
+    CrossedMark,
+    blob_created,
+    decode_mark,
+    decode_notice,
+    encode_mark,
+    encode_notice,
+)
 from recapito.domain.instant import SECOND
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/myegteststgfoo"
@@ -66,3 +76,18 @@ def test_a_repeated_notice_is_recognised() -> None:
 def test_a_notice_is_kept_whole() -> None:
     """A stored notice is read back unchanged."""
     assert decode_notice(encode_notice(NOTICE)) == NOTICE
+
+
+def test_a_mark_knows_what_was_taken() -> None:
+    """Notices up to its number and instant are known; a later number or instant is new. A mark never shrinks."""
+
+    def notice(at: int) -> BlobNotice:
+        return replace(NOTICE, at=at)
+
+    mark = CrossedMark().with_taken([(6, notice(120)), (7, notice(110))])
+    assert mark == decode_mark(encode_mark(mark)) == (7, 120)
+    assert mark.knows(6, notice(120)) and mark.knows(7, notice(110))
+    assert not mark.knows(8, notice(110)) and not mark.knows(6, notice(121))
+    assert not CrossedMark().knows(1, notice(1))
+    assert mark.with_taken([(6, notice(121))]) == (7, 121)
+    assert mark.with_taken([(8, notice(100))]) == (8, 120)

@@ -1,8 +1,11 @@
 """Standard Webhooks signatures: the specification's example, ids and secrets."""
 
 import base64
+import time
+from datetime import UTC, datetime
 
 import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
 
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.signature import message_id, parse_secret, show_secret, sign
@@ -19,15 +22,29 @@ def test_published_example() -> None:
 
 
 def test_one_signature_for_each_key() -> None:
-    """A receiver with either of two secrets accepts the request, one with a third does not."""
+    """The specification's library accepts the request with either of two secrets, and not with a third."""
     first, second, third = (show_secret(bytes([n]) * 32) for n in (1, 2, 3))
-    signed = sign([parse_secret(first), parse_secret(second)], "msg_1", 1000, b"\xff{}")
-    headers = {"webhook-id": "msg_1", "webhook-timestamp": "1000", "webhook-signature": signed}
-    assert verify(first, headers, b"\xff{}", 1000) == verify(second, headers, b"\xff{}", 1000) == "msg_1"
-    with pytest.raises(AssertionError, match="no signature"):
-        verify(third, headers, b"\xff{}", 1000)
-    with pytest.raises(AssertionError, match="no signature"):
-        verify(first, headers, b"\xff{ }", 1000)
+    body, now = '{"é": 1}'.encode(), int(time.time())
+    signed = sign([parse_secret(first), parse_secret(second)], "msg_1", now, body)
+    headers = {"webhook-id": "msg_1", "webhook-timestamp": str(now), "webhook-signature": signed}
+    assert verify(first, headers, body) == verify(second, headers, body) == "msg_1"
+    for secret, sent, named in (
+        (third, body, "msg_1"),
+        (first, body + b" ", "msg_1"),
+        (first, body, "msg_2"),
+    ):
+        with pytest.raises(WebhookVerificationError, match="No matching signature"):
+            verify(secret, {**headers, "webhook-id": named}, sent)
+
+
+@pytest.mark.parametrize("size", [24, 33, 64])
+def test_the_library_makes_the_same_signature(size: int) -> None:
+    """Keys of each length, bodies of any text and whole seconds sign as the specification's library does."""
+    secret = show_secret(bytes(range(size)))
+    for seconds in (1, 1_614_265_330, 4_102_444_800):
+        for body in ("", "[]", '[{"data": "ü \u2028"}]'):
+            theirs = Webhook(secret).sign("msg_7", datetime.fromtimestamp(seconds, UTC), body)
+            assert sign([parse_secret(secret)], "msg_7", seconds, body.encode()) == theirs
 
 
 @pytest.mark.parametrize(

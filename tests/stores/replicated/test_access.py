@@ -11,10 +11,10 @@ from typing import NamedTuple
 import pytest
 
 from recapito.contracts.stream import StreamUnknown
-from recapito.errors import SettingsError
+from recapito.errors import ClusterUnreachable, SettingsError
 from recapito.stores.jetstream.client import JetStreamOptions, NatsClient, open_client
 from recapito.stores.jetstream.link import Link
-from recapito.stores.jetstream.streams import connect, create
+from recapito.stores.jetstream.streams import connect, connect_all, create
 from tests.kit.nats_access import Authority, NatsOperator, Nkey
 from tests.kit.nats_cluster import NatsCluster, running, single
 
@@ -233,6 +233,14 @@ def test_a_lone_server_that_does_not_sync_is_refused(tmp_path: Path) -> None:
             create(options, "id", MB, MB)
     assert "Single does not sync each message: set `jetstream { sync_interval: always }`" in str(refusal.value)
     assert "Single is not part of a cluster" in str(refusal.value)
+
+
+def test_servers_that_do_not_answer_for_a_stream_are_no_wrong_setting(tmp_path: Path) -> None:
+    """A node that starts before its servers have a leader is told to try again, and its supervisor starts it again."""
+    with single(tmp_path, "") as (port, _):
+        options = JetStreamOptions((f"nats://127.0.0.1:{port}",), unchecked=True)
+        with pytest.raises(ClusterUnreachable, match=r"recapito_LOG_0 does not answer .*: wait until most of"):
+            connect_all(options)
 
 
 def test_an_old_server_is_refused() -> None:

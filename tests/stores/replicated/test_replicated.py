@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,18 +13,21 @@ import pytest
 
 from recapito.clock import ManualClock
 from recapito.errors import SettingsError, StoreDamaged, StoreFailed, StoreLost
+from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.stores.replicated.backend import ReplicatedBackend
 from recapito.stores.replicated.compaction import Fill
 from recapito.stores.replicated.database import ReplicatedDatabase, spoilt_file
+from recapito.stores.replicated.message import pack_rows, plain_size, unpack_rows
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.backend import SqliteBackend, SqliteOptions
 from recapito.stores.sqlite.files.connection import LOG
-from tests.kit.fake_stream import FakeServer, FakeStream, FakeStreams
+from tests.kit.fake_stream import FakeServer, FakeStream, FakeStreams, sound
 from tests.kit.replicated import COPY, CompactingDatabase
 from tests.stores.values import new_topic, segment
 
 MB = 1 << 20
 CLOCK = ManualClock(1)
+STORED = bytes.fromhex("28b52ffd200a5100009192019207a474657874")
 
 
 class Log:
@@ -76,7 +81,8 @@ def put(database: ReplicatedDatabase, key: str, size: int = 1) -> None:
 
 
 def _put(connection: apsw.Connection, key: str, size: int) -> None:
-    connection.execute("INSERT OR REPLACE INTO document VALUES ('k', ?, ?, 0)", (key, bytes(size)))
+    content = random.Random(key).randbytes(size)  # which a stream cannot make smaller
+    connection.execute("INSERT OR REPLACE INTO document VALUES ('k', ?, ?, 0)", (key, content))
 
 
 def keys(database: ReplicatedDatabase) -> list[str]:
@@ -216,12 +222,36 @@ def test_a_compaction_bounds_the_stream(log: Log) -> None:
         (Fill(100 * MB, 1000 * MB, 50 * MB), False),
         (Fill(600 * MB, 1000 * MB, 300 * MB), True),
         (Fill(600 * MB, 1000 * MB, 500 * MB), False),
+        (Fill(600 * MB, 1000 * MB, 500 * MB, share=0.5), True),
         (Fill(), False),
     ],
 )
 def test_when_a_compaction_is_worth_it(fill: Fill, wanted: bool) -> None:
     """When most of a stream is old, or it is half full and a third of it is old."""
     assert fill.wants_compaction is wanted
+
+
+def test_the_share_of_compressed_commits() -> None:
+    """It follows the commits by their weight, never exceeds the size of their rows, and ignores empty commits."""
+    fill = Fill().after(0, 0)
+    assert fill.share == 1.0
+    for _ in range(1000):
+        fill = fill.after(MB // 4, MB)
+    assert 0.25 <= fill.share < 0.26
+    assert fill.after(10, 1).share > fill.share
+    assert fill.after(10**9, 10**8).share == 1.0
+
+
+def test_rows_of_large_commits_are_compressed() -> None:
+    """Small ones stay as they are; both are read, whatever version of zstd wrote them."""
+    small, large = [[1, [7, b"x"]]], [[1, [n, b"x" * 100]] for n in range(100)]
+    assert pack_rows(small)[0] == 0x91
+    packed = pack_rows(large)
+    assert len(packed) < 1000 < plain_size(packed)
+    assert plain_size(pack_rows(small)) == len(pack_rows(small))
+    assert unpack_rows(packed) == large
+    assert unpack_rows(pack_rows(small)) == small
+    assert unpack_rows(STORED) == [[1, [7, "text"]]]
 
 
 def test_an_idle_owner_compacts_a_stream_that_fills_up(log: Log) -> None:
@@ -263,6 +293,57 @@ def test_a_copy_that_differs_is_loaded_again(log: Log) -> None:
     again = log.open("a")
     again.claim()
     assert keys(again) == ["one"]
+
+
+def indexes(path: Path) -> list[str]:
+    with contextlib.closing(apsw.Connection(str(path))) as file:
+        return [name for (name,) in file.execute("SELECT name FROM sqlite_schema WHERE type = 'index' ORDER BY name")]
+
+
+def test_a_load_ends_with_all_indexes(log: Log) -> None:
+    """They are made after the rows. A load that the stream breaks off keeps its rows, and the next one goes on."""
+    owner = log.open("a", founding=True)
+    put(owner, "one")
+    node, reads = log.open("b"), iter(["", "unreachable"])
+    node.stream.fault = lambda verb: next(reads, "") if verb == "read" else ""  # type: ignore[attr-defined]
+    with pytest.raises(StoreFailed, match="cannot be read"):
+        node.catch_up()
+    assert keys(node) == ["one"]
+    assert indexes(node.path) == indexes(owner.path) and not spoilt_file(node.path).exists()
+    put(owner, "two")
+    node.claim()
+    assert keys(node) == ["one", "two"]
+
+
+def test_a_load_that_was_killed_begins_anew(tmp_path: Path) -> None:
+    """Its file may lack indexes: it is thrown away, whatever it has."""
+    both = streams()
+    founder, node = backend(tmp_path, both, "a"), backend(tmp_path, both, "b")
+
+    def kill(verb: str) -> str:
+        if verb == "read" and spoilt_file(tmp_path / "b" / LOG.file).exists():
+            shutil.copytree(tmp_path / "b", tmp_path / "killed", dirs_exist_ok=True)
+        return ""
+
+    async def story() -> None:
+        await founder.found()
+        both.log.fault = kill  # type: ignore[attr-defined]
+        await node.prepare()
+        both.log.fault = sound  # type: ignore[attr-defined]
+        assert indexes(tmp_path / "killed" / LOG.file) != indexes(tmp_path / "a" / LOG.file)
+        await backend(tmp_path, both, "killed").prepare()
+
+    asyncio.run(story())
+    assert indexes(tmp_path / "killed" / LOG.file) == indexes(tmp_path / "a" / LOG.file)
+
+
+def test_a_standby_copies_its_wal_into_its_file(log: Log) -> None:
+    """However much it applies, its disk holds the rows, and no record of all that they were."""
+    owner, standby = log.open("a", founding=True), log.open("b")
+    for number in range(24):
+        put(owner, "same", MB + number)
+        standby.catch_up()
+    assert standby.path.with_name("log.db-wal").stat().st_size < 12 * MB
 
 
 def test_a_stream_that_lost_messages_is_refused(log: Log) -> None:
@@ -426,7 +507,7 @@ def test_the_room_of_a_stream_counts(tmp_path: Path) -> None:
     async def story() -> None:
         await node.found()
         async with node.open_both(CLOCK) as stores:
-            await stores.registry.put_document("kind", "key", bytes(40_000))
+            await stores.registry.put_document("kind", "key", random.Random(1).randbytes(40_000))
             for id in range(1, 100):
                 await stores.ledger.open_lane(id, 1, stores.log.id, 1)
         for stream in (both.log, both.lanes):
@@ -434,16 +515,22 @@ def test_the_room_of_a_stream_counts(tmp_path: Path) -> None:
         async with node.open_both(CLOCK) as stores:
             assert stores.measure is not None and stores.room is not None
             shares = node._shares()
-            assert not stores.measure().fits(1, shares)
+            space = stores.measure()
+            assert space.stream is not None and not space.stream.fits(1) and space.fits(1 * MB, shares)
             assert stores.room().free == stores.room().floor
             for stream in (both.log, both.lanes):
                 stream._server.max_bytes = 100 * MB
         async with node.open_both(CLOCK) as stores:
-            assert stores.measure is not None and stores.measure().fits(1 * MB, shares)
+            assert stores.measure is not None
+            stream = stores.measure().stream
+            assert stream is not None and stream.fits(1 * MB) and stream.bound == 80 * MB
+            told: list[str] = []
+            DiskWatch(stores.measure, journal=lambda event, **_: told.append(event)).look()
+            assert "stream.low" not in told
         for stream in (both.log, both.lanes):
             stream._server.max_bytes = 0
         async with node.open_both(CLOCK) as stores:
             assert stores.measure is not None and stores.room is not None
-            assert stores.measure().fits(1 * MB, shares) and stores.room().free > stores.room().floor
+            assert stores.measure().stream is None and stores.room().free > stores.room().floor
 
     asyncio.run(story())

@@ -21,8 +21,8 @@ from tests.stores.values import new_subscription, new_topic, segment, settlement
 OLD = ((LOG, 2), (DISPATCH, 7))
 ROWS = 8
 INSERTS = {
-    "log": "INSERT INTO document VALUES ('k', ?, zeroblob(600))",
-    "dispatch": "INSERT INTO notice VALUES (?, zeroblob(600))",
+    "log": "INSERT INTO document VALUES ('k', ?, randomblob(600))",
+    "dispatch": "INSERT INTO notice VALUES (?, randomblob(600))",
 }
 
 

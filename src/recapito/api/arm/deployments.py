@@ -14,7 +14,8 @@ from starlette.responses import Response
 from recapito.api.arm.routing import ArmRoute, answer, in_group
 from recapito.api.body import BodyReader
 from recapito.api.estate.expansion import Expander, Expansion
-from recapito.api.estate.manager import Action, EstateManager, Report, Step
+from recapito.api.estate.manager import Action, Estate, Report, Step
+from recapito.api.estate.routes import estate_for
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, check_choice, decode, invalid, refuse_unbuilt
 from recapito.domain import limits
@@ -67,13 +68,12 @@ class DeploymentManagement:
         self._deployments = Deployments(services.registry, services.clock)
         self._clock = services.clock
         self._bodies = bodies
-        self._estate: EstateManager | None = services.estate
-        self._expander = None if services.estate is None else Expander(services.estate.parts, services.public_url)
+        self._services = services
         issuer = services.access.issuer
         self._tenant = str(UUID(int=0)) if issuer is None else issuer.tenant
 
     def routes(self) -> list[ArmRoute]:
-        if self._estate is None:
+        if self._services.estate is None:
             return []
         one = _PATH + "/{name}"
         handlers = {"GET": self._get, "HEAD": self._head, "PUT": self._put, "DELETE": self._delete}
@@ -87,7 +87,11 @@ class DeploymentManagement:
         ]
 
     async def _group(self, request: Request) -> Group:
-        return await self._groups.get(request.path_params["subscription"], request.path_params["group"])
+        estate = estate_for(request, self._services)
+        return await estate.group(request.path_params["subscription"], request.path_params["group"])
+
+    def _expander(self, estate: Estate) -> Expander:
+        return Expander(estate.state, self._services.public_url)
 
     async def _read(self, request: Request) -> tuple[Group, DeploymentProperties, Surroundings]:
         name = request.path_params["name"]
@@ -111,25 +115,31 @@ class DeploymentManagement:
         place = Surroundings(group.azure_subscription, group.name, group.location, self._tenant, name)
         return group, sent, place
 
-    async def _plan(self, sent: DeploymentProperties, place: Surroundings) -> tuple[Expansion, list[Step]]:
-        assert self._estate is not None and self._expander is not None
-        expansion = await self._expander.expand(sent.template, sent.parameters or {}, place)
-        return expansion, await self._estate.plan(expansion.resources)
+    async def _plan(
+        self, estate: Estate, sent: DeploymentProperties, place: Surroundings
+    ) -> tuple[Expansion, list[Step]]:
+        expansion = await self._expander(estate).expand(sent.template, sent.parameters or {}, place)
+        return expansion, await estate.plan(expansion.resources)
 
     async def _put(self, request: Request) -> Response:
-        assert self._estate is not None and self._expander is not None
         group, sent, place = await self._read(request)
+        estate = estate_for(request, self._services)
+        expander = self._expander(estate)
         try:
-            expansion = await self._expander.expand(sent.template, sent.parameters or {}, place)
-            report = await self._estate.apply(expansion.resources)
+            expansion = await expander.expand(sent.template, sent.parameters or {}, place)
+            report = await estate.apply(expansion.resources)
         except DocumentFault as fault:
             raise _in_template(fault) from None
         error = _failure(report)
+        # A group of another partition is kept here too: its deletion then takes the deployment along.
+        group = await self._groups.put(
+            group.azure_subscription, group.name, group.location, group.tags, group.managed_by
+        )
         deployment = Deployment(
             name=place.deployment,
             at=self._clock.now(),
             parameters=_shown_parameters(sent, expansion),
-            outputs={} if error else await self._expander.outputs(sent.template, sent.parameters or {}, place),
+            outputs={} if error else await expander.outputs(sent.template, sent.parameters or {}, place),
             made=tuple((step.action, step.address.type, step.address.id) for step in report.steps),
             error=error,
         )
@@ -142,7 +152,7 @@ class DeploymentManagement:
     async def _validate(self, request: Request) -> Response:
         group, sent, place = await self._read(request)
         try:
-            expansion, steps = await self._plan(sent, place)
+            expansion, steps = await self._plan(estate_for(request, self._services), sent, place)
         except DocumentFault as fault:
             raise _in_template(fault) from None
         planned = Deployment(
@@ -158,7 +168,7 @@ class DeploymentManagement:
     async def _what_if(self, request: Request) -> Response:
         _, sent, place = await self._read(request)
         try:
-            expansion, steps = await self._plan(sent, place)
+            expansion, steps = await self._plan(estate_for(request, self._services), sent, place)
         except DocumentFault as fault:  # that the template is wrong is an answer to the question
             error = _in_template(fault)
             return answer({"status": "Failed", "error": {"code": error.code, "message": error.message}})

@@ -5,6 +5,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from recapito.api.arm.scope import TOPIC_KINDS, parse_scope
+from recapito.domain.cluster.partition import home_of
 from recapito.domain.estate.estate import CONNECTION
 from recapito.domain.resources.topic import TopicKind
 from recapito.domain.resources.topic_type import STORAGE
@@ -63,6 +64,16 @@ class ResourceAddress(NamedTuple):
             return f"{self.account}/providers/Microsoft.EventGrid/eventSubscriptions/{self.name}"
         inner = "" if self.domain_topic is None else f"/topics/{self.domain_topic}"
         return f"{topics}/{self.topic}{inner}/eventSubscriptions/{self.name}"
+
+    def home_among(self, partitions: int) -> int | None:
+        """The partition that keeps the resource; None if every one does, for it has no topic.
+
+        A subscription on an account lives with the system topic of the account, wherever that is; this is the home of
+        the implicit one that an account without a system topic gets.
+        """
+        if self.stage < Stage.TOPIC:
+            return None
+        return home_of(self.account or self.topic or self.name, partitions)
 
     @property
     def type(self) -> str:

@@ -186,10 +186,14 @@ def _json(body: dict[str, Any]) -> bytes:
 
 
 class Kinds:
-    """Compares, puts and deletes resources of every kind."""
+    """Compares, puts and deletes resources of every kind.
 
-    def __init__(self, parts: Parts) -> None:
+    moves_groups: groups here are copies, which may differ in their location from the copy that clients see.
+    """
+
+    def __init__(self, parts: Parts, moves_groups: bool = False) -> None:
         self.parts = parts
+        self._moves_groups = moves_groups
 
     async def changes(self, wish: Wish) -> list[str] | None:
         """The properties that differ from the stored resource; None if there is none."""
@@ -225,7 +229,9 @@ class Kinds:
         topics, address, draft = self.parts.topics, wish.address, wish.draft
         match address.stage:
             case Stage.GROUP:
-                await topics.groups.put(address.azure_subscription, address.group, *draft)
+                location, tags, managed_by = draft
+                place = address.azure_subscription, address.group
+                await topics.groups.put(*place, location, tags, managed_by, self._moves_groups)
             case Stage.ACCOUNT:
                 await topics.put_account(draft)
             case Stage.CONNECTION:

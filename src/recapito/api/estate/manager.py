@@ -7,18 +7,22 @@ handshake, a quota, a failing store. Such a step is reported, the others are mad
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from recapito.api.estate.address import ResourceAddress, Stage
+from recapito.api.estate.export import Exported, walk_all
 from recapito.api.estate.kinds import Kinds, Parts, Wish, blamed_on, read_wish
 from recapito.api.estate.rehearsal import Rehearsal, copy_touched
+from recapito.api.estate.state import find_state
 from recapito.domain import limits
+from recapito.domain.cluster.partition import WHOLE, Partition
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.domain.templates.faults import DocumentFault
 from recapito.domain.templates.template import Declared
 from recapito.errors import Busy, CallerError, NotFound, SettingsError, StoreFailed
+from recapito.intake.resources.groups import Group
 from recapito.intake.resources.topics import PAGE
 from recapito.observability.journal import Journal, silent
 
@@ -74,36 +78,82 @@ class Report(NamedTuple):
         return {**{str(action): counted[action] for action in Action}, "failed": len(failed)}
 
 
-class EstateManager:
-    """Plans and applies documents, one at a time."""
+class Estate(Protocol):
+    """All resources that documents describe: of a server, or of all partitions of a cluster on behalf of a client."""
 
-    def __init__(self, parts: Parts, rehearse: Callable[[], Rehearsal], journal: Journal = silent) -> None:
+    async def plan(self, resources: Sequence[Declared], prune: bool = False) -> list[Step]:
+        """The steps that make the resources what the document wants; DocumentFault if they can never become that."""
+
+    async def apply(self, resources: Sequence[Declared], prune: bool = False) -> Report:
+        """Plan and make all steps."""
+
+    async def export(self, secrets: bool) -> list[Exported]:
+        """All resources, those first that others need. Only with `secrets` have secrets their values for certain."""
+
+    async def state(self, id: str, verb: str) -> Any:
+        """The state or the keys of a resource, for a template; None if there are none."""
+
+    async def group(self, azure_subscription: str, name: str) -> Group:
+        """The resource group of that name, or NotFound."""
+
+
+class EstateManager:
+    """Plans and applies documents, one at a time: an `Estate`.
+
+    partition: the one of a cluster whose resources these are. It passes over those of other partitions.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        rehearse: Callable[[], Rehearsal],
+        public_url: str,
+        journal: Journal = silent,
+        partition: Partition = WHOLE,
+    ) -> None:
         self.parts = parts
-        self.kinds = Kinds(parts)
+        self.kinds = Kinds(parts, moves_groups=not partition.alone)
+        self.partition = partition
         self._rehearse = rehearse
+        self._public_url = public_url
         self._journal = journal
         self._lock = asyncio.Lock()
 
-    async def plan(self, resources: Sequence[Declared], prune: bool = False) -> list[Step]:
-        """The steps that make the server what the document wants; DocumentFault if it can never become that."""
-        wishes = _read_all(resources)
+    async def export(self, secrets: bool) -> list[Exported]:
+        return [one async for one in walk_all(self.parts, self._public_url)]
+
+    async def state(self, id: str, verb: str) -> Any:
+        return await find_state(self.parts, self._public_url, id, verb)
+
+    async def group(self, azure_subscription: str, name: str) -> Group:
+        return await self.parts.topics.groups.get(azure_subscription, name)
+
+    async def topics_of(self, sources: Sequence[str]) -> dict[str, str]:
+        """The names of the system topics here, by those of these sources that have one."""
+        found = [(source, await self.parts.topics.system_topic_of(source)) for source in sources]
+        return {source: topic.name for source, topic in found if topic is not None}
+
+    async def plan(self, resources: Sequence[Declared], prune: bool = False, kept: Collection[str] = ()) -> list[Step]:
+        """The steps of a plan. `kept` are the ids, in lower case, that pruning spares beside those of the document."""
+        every = read_all(resources)
+        topics = topics_of_sources(every)
+        wishes = [wish for wish in every if await self._keeps(wish.address, topics)]
         steps = [await self._step(wish) for wish in wishes]
         changing = [step.wish for step in steps if step.action is not Action.KEEP and step.wish is not None]
         if changing:
             rehearsal = self._rehearse()
             await copy_touched(self.kinds, rehearsal, changing)
-            stage = Kinds(rehearsal.parts)
+            stage = Kinds(rehearsal.parts, moves_groups=not self.partition.alone)
             for wish in changing:
                 with blamed_on(wish.declared):
                     await stage.put(wish)
         if prune:
-            steps += [step async for step in self._surplus(wishes)]
+            steps += [step async for step in self._surplus({*kept, *kept_by(every)})]
         return steps
 
-    async def apply(self, resources: Sequence[Declared], prune: bool = False) -> Report:
-        """Plan and make all steps."""
+    async def apply(self, resources: Sequence[Declared], prune: bool = False, kept: Collection[str] = ()) -> Report:
         async with self._lock:
-            steps = await self.plan(resources, prune)
+            steps = await self.plan(resources, prune, kept)
             if any(step.action is not Action.KEEP for step in steps):
                 self._journal("estate.planned", **Report(steps).counts())
             report = Report(steps, await self._make(steps))
@@ -114,6 +164,15 @@ class EstateManager:
             for failure in report.failed:
                 self._journal("estate.failed", resource=failure.step.address.title, reason=failure.message)
             return report
+
+    async def _keeps(self, address: ResourceAddress, topics: Mapping[str, str]) -> bool:
+        """Whether a resource lives in this partition."""
+        home = address.home_among(self.partition.of)
+        if not address.account or self.partition.alone:
+            return home in (None, self.partition.number)
+        if (topic := topics.get(address.account.lower())) is not None:
+            return self.partition.holds(topic)
+        return home == self.partition.number or await self.parts.topics.system_topic_of(address.account) is not None
 
     async def _step(self, wish: Wish) -> Step:
         with blamed_on(wish.declared):
@@ -151,11 +210,8 @@ class EstateManager:
         await asyncio.gather(*(make(step) for step in changing if _asks(step)))
         return failed
 
-    async def _surplus(self, wishes: Sequence[Wish]) -> AsyncIterator[Step]:
-        """Deletions of resources that the document neither names nor needs, the smaller ones first."""
-        kept = {wish.address.id.lower() for wish in wishes}
-        for wish in wishes:
-            kept |= {id.lower() for id in _needed(wish.address)}
+    async def _surplus(self, kept: set[str]) -> AsyncIterator[Step]:
+        """Deletions of resources that are not kept, the smaller ones first."""
         found = [address async for address in self._all(kept)]
         for address in sorted(found, key=lambda address: -address.stage):
             yield Step(Action.DELETE, address)
@@ -222,7 +278,7 @@ class EstateManager:
                 after = page[-1].name
 
 
-def _read_all(resources: Sequence[Declared]) -> list[Wish]:
+def read_all(resources: Sequence[Declared]) -> list[Wish]:
     """All resources of a document in the order in which they are made. Two names of one resource are a fault."""
     wishes = [read_wish(declared) for declared in resources]
     places: dict[str, str] = {}
@@ -234,9 +290,28 @@ def _read_all(resources: Sequence[Declared]) -> list[Wish]:
     return sorted(wishes, key=lambda wish: wish.address.stage)
 
 
+def topics_of_sources(wishes: Sequence[Wish]) -> dict[str, str]:
+    """The names of the system topics of a document, by the ids of their sources in lower case."""
+    return {source: wish.address.name for wish in wishes if (source := source_of(wish))}
+
+
+def source_of(wish: Wish) -> str:
+    """The id of the source of a system topic, in lower case; empty for other resources."""
+    source = wish.draft.draft.wanted.source if wish.address.stage is Stage.TOPIC else None
+    return "" if source is None else source.resource_id.lower()
+
+
 def _asks(step: Step) -> bool:
     """Whether a step may ask an endpoint for its consent, so that it is made beside others."""
     return step.address.stage is Stage.SUBSCRIPTION and step.wish is not None
+
+
+def kept_by(wishes: Sequence[Wish]) -> set[str]:
+    """The ids, in lower case, of the resources that a document names or needs."""
+    kept = {wish.address.id.lower() for wish in wishes}
+    for wish in wishes:
+        kept |= {id.lower() for id in _needed(wish.address)}
+    return kept
 
 
 def _needed(address: ResourceAddress) -> list[str]:

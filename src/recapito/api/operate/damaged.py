@@ -45,10 +45,8 @@ class DamagedRecords:
         wanted = read_query(request, _WantedDamage)
         check_range(wanted.limit, limits.DAMAGED_PAGE, "limit")
         records = await self._damages.page(wanted.after, wanted.limit)
-        more = bool(records) and records[-1].damage.number and len(records) >= wanted.limit
-        return answer(
-            {"value": [_show(record) for record in records], "next": records[-1].damage.number if more else None}
-        )
+        more = bool(records) and records[-1].number and len(records) >= wanted.limit
+        return answer({"value": [_show(record) for record in records], "next": records[-1].number if more else None})
 
     async def _show(self, request: Request) -> Response:
         await admit(request)
@@ -68,7 +66,7 @@ def _show(record: NamedDamage) -> Shown:
     damage = record.damage
     return {
         "name": record.name,
-        "number": damage.number,
+        "number": record.number,
         "table": damage.table,
         "topic": record.topic,
         "topicId": damage.topic,

@@ -28,12 +28,11 @@ from recapito.domain.instant import MILLISECOND, SECOND, stamp
 from recapito.domain.resources.delivery_options import DeliveryOptions
 from recapito.domain.resources.destination import Destination, WebHook
 from recapito.domain.resources.subscription import Subscription
-from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.domain.resources.topic import KIND_NAMES, Topic, TopicKind
 from recapito.errors import RecordDamaged
 from recapito.intake.resources.topics import is_at
 
 PATH = "/lanes"
-KINDS = {TopicKind.CUSTOM: "custom", TopicKind.DOMAIN: "domain", TopicKind.SYSTEM: "system"}
 WALKED = 1000  # subscriptions read in one page
 
 T = TypeVar("T")
@@ -204,7 +203,7 @@ def _show(topic: Topic, subscription: Subscription, lane: LaneRow | None, end: i
     return {
         "id": subscription.id,
         "topic": topic.name,
-        "topicKind": KINDS[topic.kind],
+        "topicKind": KIND_NAMES[topic.kind],
         "domainTopic": subscription.domain_topic,
         "subscription": subscription.name,
         "resourceId": f"{scope.id}{scope.form.value}{subscription.name}",

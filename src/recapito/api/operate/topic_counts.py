@@ -6,12 +6,11 @@ from starlette.responses import Response
 from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
 from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_query
-from recapito.api.operate.lanes import KINDS
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, check_range
 from recapito.domain import limits
 from recapito.domain.instant import stamp
-from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.domain.resources.topic import KIND_NAMES, Topic, TopicKind
 
 PATH = "/counts"
 
@@ -59,7 +58,7 @@ class TopicCounts:
         tally = self._services.publisher.counters.of(topic.id)
         return {
             "topic": topic.name,
-            "topicKind": KINDS[topic.kind],
+            "topicKind": KIND_NAMES[topic.kind],
             "published": tally.events,
             "publishedBytes": tally.bytes,
             "publishFailed": tally.failed,

@@ -1,6 +1,6 @@
 """The ASGI applications of a standby and of a router: three paths of their own, everything else forwarded to owners."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from hmac import compare_digest
 from typing import Any
 
@@ -28,47 +28,52 @@ _NO_TOKEN = msgspec.json.encode(
 def make_standby(forwarder: Forwarder, view: Callable[[], ClusterView], access: Access) -> ASGIApp:
     """Health, readiness and metrics of this node, and the owner's answers to everything else."""
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "http"
-        path = scope["path"] if scope["method"] in ("GET", "HEAD") else ""
-        if path == "/healthz":
-            await _answer(send, scope, 200, _JSON, msgspec.json.encode({"status": "ok"}))
-        elif path == "/readyz":
-            status, body = readiness(view(), _may_see(scope, access))
-            await _answer(send, scope, status, _JSON, msgspec.json.encode(body))
-        elif path == "/metrics" and not _may_see(scope, access):
-            await _answer(send, scope, 401, _JSON, _NO_TOKEN)
-        elif path == "/metrics":
-            metrics = _metrics(view(), forwarder.counts, CLUSTER_TABLE)
-            await _answer(send, scope, 200, CONTENT_TYPE, metrics)
-        else:
-            await forwarder(scope, receive, send)
+    async def ready(scope: Scope, details: bool) -> tuple[int, dict[str, Any]]:
+        return readiness(view(), details)
 
-    return app
+    async def metrics(scope: Scope) -> bytes:
+        return _metrics(view(), forwarder.counts, CLUSTER_TABLE)
+
+    return _make_app(forwarder, access, ready, metrics)
 
 
 def make_router(router: PartitionRouter, view: Callable[[], ClusterView], access: Access) -> ASGIApp:
     """Health, readiness and metrics of this node with its partitions, and the partitions' answers to the rest."""
 
+    async def ready(scope: Scope, details: bool) -> tuple[int, dict[str, Any]]:
+        near = await router.near(scope, scope["path"])
+        return readiness_of_all(view(), near, details)
+
+    async def metrics(scope: Scope) -> bytes:
+        relabelled = Relabelled(_metrics(view(), router.counts, SHOWN_BY_ROUTER))
+        for number, answer in (await router.near(scope, scope["path"])).items():
+            if answer is not None and answer.status == 200:
+                relabelled.add(answer.body, number)
+        return relabelled.to_bytes()
+
+    return _make_app(router, access, ready, metrics)
+
+
+def _make_app(
+    rest: ASGIApp,
+    access: Access,
+    ready: Callable[[Scope, bool], Awaitable[tuple[int, dict[str, Any]]]],
+    metrics: Callable[[Scope], Awaitable[bytes]],
+) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http"
         path = scope["path"] if scope["method"] in ("GET", "HEAD") else ""
         if path == "/healthz":
             await _answer(send, scope, 200, _JSON, msgspec.json.encode({"status": "ok"}))
         elif path == "/readyz":
-            near = await router.near(scope, path)
-            status, body = readiness_of_all(view(), near, _may_see(scope, access))
+            status, body = await ready(scope, _may_see(scope, access))
             await _answer(send, scope, status, _JSON, msgspec.json.encode(body))
         elif path == "/metrics" and not _may_see(scope, access):
             await _answer(send, scope, 401, _JSON, _NO_TOKEN)
         elif path == "/metrics":
-            relabelled = Relabelled(_metrics(view(), router.counts, SHOWN_BY_ROUTER))
-            for number, answer in (await router.near(scope, path)).items():
-                if answer is not None and answer.status == 200:
-                    relabelled.add(answer.body, number)
-            await _answer(send, scope, 200, CONTENT_TYPE, relabelled.to_bytes())
+            await _answer(send, scope, 200, CONTENT_TYPE, await metrics(scope))
         else:
-            await router(scope, receive, send)
+            await rest(scope, receive, send)
 
     return app
 
@@ -76,31 +81,41 @@ def make_router(router: PartitionRouter, view: Callable[[], ClusterView], access
 def readiness_of_all(
     view: ClusterView, near: Mapping[int, GatheredAnswer | None], details: bool
 ) -> tuple[int, dict[str, Any]]:
-    """Ready while every partition has an owner, and the partitions that this node owns are ready."""
+    """Ready while every partition has an owner, and those that this node owns are ready; with their warnings."""
     checks = {}
+    warnings: dict[str, str] = {}
     for partition in view.partitions:
         answer = near.get(partition.number)
         if not partition.owner:
             checks[partition.number] = "no owner: wait, or look at `recapito cluster status`"
-        elif partition.owner == view.node and (answer is None or answer.status != 200):
+        elif partition.owner != view.node:
+            continue
+        elif answer is None or answer.status != 200:
             checks[partition.number] = _why(answer)
+        else:
+            warnings |= {f"partition {partition.number} {name}": reason for name, reason in _failing(answer).items()}
     ready = bool(view.partitions) and not checks
-    body: dict[str, Any] = {"status": "ready" if ready else "not ready"}
+    body: dict[str, Any] = {"status": "not ready" if not ready else "degraded" if warnings else "ready"}
     if details:
         owners = {
             f"partition {each.number}": checks.get(each.number, f"ok: node '{each.owner}' owns")
             for each in view.partitions
         }
-        body |= {"node": view.node, "state": view.state, "checks": {**owners, **view.problems}}
+        body |= {"node": view.node, "state": view.state, "checks": {**owners, **warnings, **view.problems}}
     return (200 if ready else 503), body
 
 
 def _why(answer: GatheredAnswer | None) -> str:
-    """The failing checks of a partition, as its intake tells them."""
+    """The reasons why a partition is not ready."""
     if answer is None:
         return "it starts, or does not answer"
+    return "; ".join(f"{name}: {reason}" for name, reason in _failing(answer).items()) or "not ready"
+
+
+def _failing(answer: GatheredAnswer) -> dict[str, str]:
+    """The checks of a partition that fail or warn, as its intake tells them."""
     checks = msgspec.json.decode(answer.body, type=dict[str, Any]).get("checks", {})
-    return "; ".join(f"{name}: {reason}" for name, reason in checks.items() if reason != "ok") or "not ready"
+    return {name: reason for name, reason in checks.items() if reason != "ok"}
 
 
 def readiness(view: ClusterView, details: bool) -> tuple[int, dict[str, Any]]:

@@ -10,6 +10,7 @@ import errno
 import socket
 import time
 from collections.abc import Callable, Iterable, MutableMapping
+from io import BytesIO
 from ssl import SSLContext
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from yarl import URL
 
 from recapito.api.auth.management import peer_of
 from recapito.api.body import BodyReader, ClientGone
-from recapito.api.errors import Refusal, arm_body, new_report, publish_body, refusal
+from recapito.api.errors import OutcomeUnknown, arm_body, new_report, publish_body, refusal
 from recapito.api.publish.route import target_of
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge
@@ -42,10 +43,6 @@ AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, st
 
 class NoOwner(Busy):
     """The owner cannot be reached, or there is none; nothing was done."""
-
-
-class OutcomeUnknown(Exception):
-    """The request was sent to the owner, and its answer did not come."""
 
 
 class ForwardCounts:
@@ -152,7 +149,7 @@ class Forwarder:
             raise Busy("Too many requests wait for the owner of the cluster. Try again.", RETRY_S)
         self._open += 1
         try:
-            body = await self._bodies.read(plain(headers), receive, limits.PUBLISH_BYTES)
+            body = await self._bodies.read(plain(headers), receive, most_bytes(publishes))
             await self.relay(scope, body, send, publishes)
         finally:
             self._open -= 1
@@ -186,7 +183,7 @@ class Forwarder:
             async with self._reach(owner).request(
                 scope["method"],
                 URL(url, encoded=True),
-                data=body or None,
+                data=BytesIO(body) if len(body) > limits.PUBLISH_BYTES else body or None,  # aiohttp sends it in pieces
                 headers=self._headers(scope, body),
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
                 allow_redirects=False,
@@ -202,7 +199,9 @@ class Forwarder:
                 self.counts.forwarded += 1
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             self.counts.unsent += 1
-            message = f"{self._name} has an owner that cannot be reached, and nothing was done. Try again."
+            distrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
+            why = ": this node does not trust its certificate" if distrusted else ""
+            message = f"{self._name} has an owner that cannot be reached{why}. Nothing was done. Try again."
             raise NoOwner(message, RETRY_S) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self.counts.unknown += 1
@@ -250,6 +249,11 @@ def _open_session(tls: SSLContext | None, owner: str) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
 
 
+def most_bytes(publishes: bool) -> int:
+    """The largest body that is forwarded; the owner may take less."""
+    return limits.PUBLISH_BYTES if publishes else limits.ESTATE_BYTES
+
+
 def plain(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """The headers without an encoding: the owner judges that."""
     return {name: value for name, value in headers if name != b"content-encoding"}
@@ -262,14 +266,9 @@ async def _send_head(send: Send, status: int, headers: Iterable[tuple[bytes, byt
 
 async def refuse(send: Send, error: Exception, publishes: bool) -> None:
     """Answer with an error; a client learns whether the request may have been carried out."""
-    if isinstance(error, OutcomeUnknown):
-        retry = ((b"retry-after", b"%d" % RETRY_S),)
-        message = "The owner of the cluster did not answer; whether the request was carried out is unknown. Try again."
-        refused = Refusal(503, "ServiceUnavailable", "OutcomeUnknown", message, None, retry, "OutcomeUnknown")
-    else:
-        refused = refusal(error)
-        if refused.status >= 500:
-            refused = refused._replace(outcome="NotStored")
+    refused = refusal(error)
+    if refused.status >= 500 and refused.outcome is None:
+        refused = refused._replace(outcome="NotStored")
     body = publish_body(refused, new_report(time.time_ns())) if publishes else arm_body(refused)
     headers = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", b"%d" % len(body))]
     marks = [(NOT_OWNER, b"1")] if isinstance(error, NoOwner) else []

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recapito.domain.cluster.partition import home_of_id
-from recapito.domain.resources.topic import TopicKind, topic_key
+from recapito.domain.resources.topic import KIND_NAMES, topic_key
 
 Shown = dict[str, Any]
 AT = "~"  # before the number of the partition at whose beginning a page starts
 UNKNOWN = "x"  # the mark of a partition that did not answer
 ENDED = "0"  # the mark before which there is nothing
-_KINDS = {"custom": TopicKind.CUSTOM, "domain": TopicKind.DOMAIN, "system": TopicKind.SYSTEM}
+_KINDS = {name: kind for kind, name in KIND_NAMES.items()}
 
 
 class MergedPage(NamedTuple):
@@ -53,6 +53,13 @@ def merge_sorted(
         end += 1
     page = found[:end]
     return MergedPage(page, key(page[-1]) if page and (more or end < len(found)) else None)
+
+
+def merge_numbered(values: Sequence[Sequence[Shown]], more: bool, size: int) -> MergedPage:
+    """Damaged records in the order of their numbers. Those without a number are on the first page, beyond its size."""
+    unnumbered = sum(not by_number(member) for value in values for member in value)
+    page = merge_sorted(values, more, size + unnumbered, by_number)
+    return page._replace(next=page.next or None)
 
 
 def union(values: Sequence[Sequence[Shown]]) -> list[Shown]:

@@ -2,11 +2,13 @@
 
 The law: an answer that lacks a partition says so, in a header and, where it is an object, in a field; a resource is
 not reported as missing while a partition that may have it does not answer; a write to every partition begins only if
-all have an owner. A request that another node forwards goes to its partition here, or is refused.
+all have an owner; a redrive or a purge passes over a partition without an owner, and names it. A request that another
+node forwards goes to its partition here, or is refused.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
@@ -15,8 +17,10 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from recapito.api.body import BodyReader, ClientGone
+from recapito.api.errors import OutcomeUnknown
 from recapito.api.publish.route import target_of
 from recapito.api.router import merge
+from recapito.api.router.calls import call_scope, find_call, found_name
 from recapito.api.router.forward import (
     PARTITION,
     RETRY_S,
@@ -24,18 +28,21 @@ from recapito.api.router.forward import (
     Forwarder,
     GatheredAnswer,
     NoOwner,
-    OutcomeUnknown,
     is_forwarded,
+    most_bytes,
     plain,
     refuse,
 )
+from recapito.api.wire.partition_call import ROUTER, SOURCES
 from recapito.domain import limits
-from recapito.domain.cluster.partition import home_of
+from recapito.domain.cluster.partition import home_of, silent
 from recapito.domain.cluster.routing import (
     Anywhere,
     AskedRequest,
+    BySource,
     Everywhere,
     Found,
+    InTurn,
     Merge,
     Merged,
     One,
@@ -44,6 +51,7 @@ from recapito.domain.cluster.routing import (
 )
 from recapito.errors import Busy, CallerError, InvalidInput
 from recapito.identity.cluster_secret import ClusterSecret
+from recapito.intake.dead_letters.redrive import Progress
 
 MISSING = b"x-recapito-missing-partitions"
 ASK_S = 20.0
@@ -142,8 +150,10 @@ class PartitionRouter:
                 raise Busy("Too many requests wait for the owners of partitions. Try again.", RETRY_S)
             self._open += 1
             try:
-                body = await self._bodies.read(plain(scope["headers"]), receive, limits.PUBLISH_BYTES)
-                if is_forwarded(scope["headers"], self._secret):
+                forwarded = is_forwarded(scope["headers"], self._secret)
+                most = limits.PORTION_BYTES if forwarded else most_bytes(target is not None)
+                body = await self._bodies.read(plain(scope["headers"]), receive, most)
+                if forwarded:
                     await self._pass_on(scope, body, send, target is not None)
                 elif target is not None:
                     home = self._forwarders[home_of(target.name, len(self._forwarders))]
@@ -161,7 +171,7 @@ class PartitionRouter:
         """The answers of this node's own partitions to a GET of another path; None: no answer."""
         asked = {**scope, "method": "GET", "path": path, "raw_path": path.encode(), "query_string": b""}
         near = [number for number, forwarder in enumerate(self._forwarders) if forwarder.is_near]
-        answers = await asyncio.gather(*(self._ask(number, asked, patience_s=NEAR_S) for number in near))
+        answers = await asyncio.gather(*(self._reach(number, asked, b"", NEAR_S) for number in near))
         return dict(zip(near, answers, strict=True))
 
     async def _pass_on(self, scope: Scope, body: bytes, send: Send, publishes: bool) -> None:
@@ -176,6 +186,9 @@ class PartitionRouter:
         match route(incoming.asked, len(self._forwarders)):
             case One(partition):
                 await self._forwarders[partition].relay(incoming.scope, incoming.body, send, publishes=False)
+            case BySource(source):
+                number = await self._home_of_source(source)
+                await self._forwarders[number].relay(incoming.scope, incoming.body, send, publishes=False)
             case Anywhere():
                 await self._anywhere(incoming, send)
             case Found():
@@ -184,9 +197,10 @@ class PartitionRouter:
                 await (await self._write(incoming)).send(send)
             case Merged() if incoming.scope["method"] == "HEAD":
                 await self._anywhere(incoming, send)
-            case Merged(how):
+            case Merged() | InTurn() as way:
                 try:
-                    answer = await self._merge(incoming, how)
+                    turn = self._take_turn(incoming) if isinstance(way, InTurn) else self._merge(incoming, way.how)
+                    answer = await turn
                 except PartitionRefusal as refused:
                     answer = refused.answer
                 await answer.send(send)
@@ -197,6 +211,18 @@ class PartitionRouter:
         """Have a partition of this node answer, or else any that has an owner."""
         chosen = max(self._forwarders, key=lambda forwarder: (forwarder.is_near, forwarder.has_owner))
         await chosen.relay(incoming.scope, incoming.body, send, publishes=False)
+
+    async def _home_of_source(self, source: str) -> int:
+        """The partition with the system topic of a source; if there is none, the one that would create it."""
+        scope, body = call_scope(ROUTER, SOURCES), find_call(source)
+        answers = await asyncio.gather(*(self._ask(number, scope, body) for number in range(len(self._forwarders))))
+        told = {n: answer for n, answer in enumerate(answers) if answer is not None and answer.status == HTTPStatus.OK}
+        for number, answer in told.items():
+            if found_name(answer) is not None:
+                return number
+        if len(told) < len(answers):
+            raise _incomplete([number for number in range(len(answers)) if number not in told])
+        return home_of(source, len(self._forwarders))
 
     async def _find(self, incoming: Incoming) -> GatheredAnswer:
         """The answer of the first partition that knows the resource."""
@@ -235,14 +261,48 @@ class PartitionRouter:
         assert done is not None
         return done
 
+    async def _take_turn(self, incoming: Incoming) -> GatheredAnswer:
+        """Redrive or purge in the next partition that selects a letter, and pass over those that select none.
+
+        A subscription is unknown only if no partition knows it, from the first on.
+        """
+        wanted, count = _decode(incoming.body), len(self._forwarders)
+        token = wanted.get("after") or ""
+        start, place = merge.chain_start(token, count)
+        missing: list[int] = []
+        done: merge.Shown | None = msgspec.to_builtins(Progress()) if token else None
+        unknown: GatheredAnswer | None = None
+        for number in range(start, count):
+            body = msgspec.json.encode({**wanted, "after": place})
+            place = ""
+            try:
+                answer = await self._forwarders[number].ask(incoming.scope, body)
+            except NoOwner:
+                missing.append(number)
+                continue
+            if answer.status == HTTPStatus.NOT_FOUND:
+                unknown = answer
+                continue
+            done = _body(answer)
+            if done["next"] is not None:
+                break
+            if (done["selected"] or done["refused"]) and number + 1 < count:
+                done["next"] = f"{merge.AT}{number + 1}"
+                break
+        if done is not None:
+            return _answer(done, missing)
+        if missing or unknown is None:
+            raise _incomplete(missing)
+        return unknown
+
     async def _merge(self, incoming: Incoming, how: Merge) -> GatheredAnswer:
         match how:
             case Merge.BY_NAME:
                 return await self._merge_names(incoming)
             case Merge.BY_KEY:
-                return await self._merge_ours(incoming, merge.by_key)
+                return await self._merge_ours(incoming, partial(merge.merge_sorted, key=merge.by_key))
             case Merge.BY_NUMBER:
-                return await self._merge_ours(incoming, merge.by_number)
+                return await self._merge_ours(incoming, merge.merge_numbered)
             case Merge.CHAIN_OF_ARM:
                 return await self._chain(incoming, *_OF_ARM)
             case Merge.CHAIN:
@@ -269,11 +329,11 @@ class PartitionRouter:
             body["nextLink"] = incoming.url({token: page.value[-1]["name"]})
         return _answer(body, missing)
 
-    async def _merge_ours(self, incoming: Incoming, key: Callable[[merge.Shown], Any]) -> GatheredAnswer:
+    async def _merge_ours(self, incoming: Incoming, gather: Callable[..., merge.MergedPage]) -> GatheredAnswer:
         pages, missing = await self._ask_all(incoming)
         values = [page["value"] for page in pages.values()]
         more = any(page["next"] is not None for page in pages.values())
-        page = merge.merge_sorted(values, more, incoming.size(_OF_OURS[1]), key)
+        page = gather(values, more, incoming.size(_OF_OURS[1]))
         return _answer({**_last(pages), "value": page.value, "next": page.next}, missing)
 
     async def _chain(self, incoming: Incoming, token: str, size: str) -> GatheredAnswer:
@@ -372,16 +432,19 @@ class PartitionRouter:
             raise PartitionRefusal(next(iter(known.values())))
         return {number: _body(answer) for number, answer in found.items()}, missing
 
-    async def _ask(
-        self, number: int, scope: Scope, body: bytes = b"", patience_s: float = ASK_S
-    ) -> GatheredAnswer | None:
+    async def _ask(self, number: int, scope: Scope, body: bytes = b"") -> GatheredAnswer | None:
         """The answer of a partition to a read; None if it has no owner, or its owner fails or is slow."""
+        answer = await self._reach(number, scope, body, ASK_S)
+        return None if answer is None or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR else answer
+
+    async def _reach(self, number: int, scope: Scope, body: bytes, patience_s: float) -> GatheredAnswer | None:
+        """The answer of a partition, of any status; None if it gives none in time."""
         try:
             async with asyncio.timeout(patience_s):
-                answer = await self._forwarders[number].ask(scope, body)
+                answer: GatheredAnswer = await self._forwarders[number].ask(scope, body)
         except (NoOwner, OutcomeUnknown, TimeoutError):
             return None
-        return None if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR else answer
+        return answer
 
 
 def _body(answer: GatheredAnswer) -> merge.Shown:
@@ -404,8 +467,7 @@ def _following(body: merge.Shown, token: str) -> str | None:
 
 
 def _incomplete(missing: Sequence[int]) -> NoOwner:
-    names = ", ".join(map(str, missing))
-    return NoOwner(f"The partitions {names} of the cluster do not answer at this moment. Try again.", RETRY_S)
+    return NoOwner(f"{silent(missing)} at this moment. Try again.", RETRY_S)
 
 
 def _answer(body: merge.Shown, missing: Sequence[int]) -> GatheredAnswer:

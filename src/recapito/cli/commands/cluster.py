@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from recapito.cli.toolkit.backup_place import SOURCE_HELP, TARGET_HELP, ContainerUrl, read_place
 from recapito.cli.toolkit.exit_codes import FAILED
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
@@ -113,7 +114,7 @@ def drain(
 
 @app.command()
 def backup(
-    target: Annotated[Path, typer.Argument(help="Empty or new directory for the copy.")],
+    target: Annotated[str, typer.Argument(help=TARGET_HELP)],
     store: Store = None,
     data: Data = None,
     settings: SettingsFile = None,
@@ -123,10 +124,14 @@ def backup(
     The copy holds every event that was acknowledged before the backup began.
     """
     chosen = load(store, data, settings)
-    found = asyncio.run(backups().back_up(chosen, target, _progress))
+    match place := read_place(target):
+        case ContainerUrl(url):
+            found = asyncio.run(backups().back_up_to_container(chosen, url, progress))
+        case Path():
+            found = asyncio.run(backups().back_up(chosen, place, progress))
     for name, digest in found.items():
         typer.echo(f"{name}: {digest.rows} rows, digest {digest.sum:016x}")
-    typer.echo(f"Backed up the cluster '{chosen.cluster.name}' to {target}.")
+    typer.echo(f"Backed up the cluster '{chosen.cluster.name}' to {place}.")
     typer.echo(
         "Its keys are sealed: keep the cluster's secret apart from it. Dead letters in directories are not in it."
     )
@@ -134,7 +139,7 @@ def backup(
 
 @app.command()
 def restore(
-    source: Annotated[Path, typer.Argument(help="Directory that `recapito cluster backup` made.")],
+    source: Annotated[str, typer.Argument(help=SOURCE_HELP)],
     secret: Annotated[str, typer.Option(help="File with the secret of the old cluster; - reads standard input.")],
     store: Store = None,
     data: Data = None,
@@ -143,16 +148,23 @@ def restore(
     log_mb: LogMb = 4096,
     lanes_mb: LanesMb = 2048,
 ) -> None:
-    """Make a new cluster out of a backup.
+    """Make a new cluster out of a backup, with as many partitions.
 
     It has a secret of its own; every other node joins it with an empty directory.
     """
     chosen = load(store, data, settings)
     sizes = setup().StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
-    show_proof(asyncio.run(backups().restore(chosen, source, _read_secret(secret), sizes, _progress)))
-    typer.echo(
-        f"Restored {source} as the cluster '{chosen.cluster.name}'; {chosen.data} is its first node's directory."
-    )
+    if source == secret == "-":
+        raise typer.BadParameter(
+            "the URL and the secret cannot both be read from standard input", param_hint="--secret"
+        )
+    match place := read_place(source):
+        case ContainerUrl(url):
+            restoring = backups().restore_from_container(chosen, url, _read_secret(secret), sizes, progress)
+        case Path():
+            restoring = backups().restore(chosen, place, _read_secret(secret), sizes, progress)
+    show_proof(asyncio.run(restoring))
+    typer.echo(f"Restored {place} as the cluster '{chosen.cluster.name}'; {chosen.data} is its first node's directory.")
     typer.echo(
         f"Its new secret is in {chosen.cluster.secret_in(chosen.data)}. Other nodes join with empty directories."
     )
@@ -163,9 +175,9 @@ def restore(
 def upgrade(store: Store = None, data: Data = None, settings: SettingsFile = None) -> None:
     """Bring the stores of a cluster to the formats of this version.
 
-    All nodes must be stopped.
+    All nodes must be stopped. A run that broke off is run again.
     """
-    done = asyncio.run(backups().upgrade(load(store, data, settings)))
+    done = asyncio.run(backups().upgrade(load(store, data, settings), progress))
     for name, (before, after) in done.items():
         typer.echo(f"{name}: schema {before}" + (", up to date" if before == after else f", now {after}"))
     typer.echo("Start all nodes with this version.")
@@ -181,7 +193,8 @@ def show_proof(moved: Any) -> None:
         raise typer.Exit(FAILED)
 
 
-def _progress(line: str) -> None:
+def progress(line: str) -> None:
+    """Print a line about long work where it is not taken for output."""
     typer.echo(line, err=True)
 
 

@@ -13,6 +13,7 @@ import typer
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
 from recapito.cli.toolkit.verb import CommandSession, Noun
+from recapito.domain.cluster.partition import home_of_id
 from recapito.errors import NotFound
 
 app = commands("List and export damaged records.")
@@ -61,9 +62,12 @@ def dismiss(session: CommandSession) -> Any:
     records = list(_records(session, None))
     if not records:
         raise NotFound("ResourceNotFound", "Nothing was found damaged.")
-    if not records[-1]["number"]:
+    last = {home_of_id(record["number"]): record["number"] for record in records if record["number"]}
+    if not last:
         raise NotFound("ResourceNotFound", "Only records of resources are damaged: restore a backup.")
-    return session.client.call("POST", f"{_PATH}/dismiss", {"number": records[-1]["number"]})
+    for number in last.values():  # in each partition
+        answer = session.client.call("POST", f"{_PATH}/dismiss", {"number": number})
+    return answer
 
 
 @noun.verb("clear", session=False)

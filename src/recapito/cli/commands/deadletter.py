@@ -58,7 +58,7 @@ class LetterFlags:
 
 
 def _all_done(answer: Mapping[str, Any]) -> bool:
-    return not answer["refused"]
+    return not answer["refused"] and "missingPartitions" not in answer
 
 
 @noun.verb("list", form=Output.TABLE, to_lines=dead_letter_lines)
@@ -126,15 +126,17 @@ def purge(
     return _go_through(session, "purge", wanted, dry_run)
 
 
-def _go_through(session: CommandSession, verb: str, wanted: Mapping[str, Any], dry_run: bool) -> dict[str, int]:
+def _go_through(session: CommandSession, verb: str, wanted: Mapping[str, Any], dry_run: bool) -> dict[str, Any]:
     """Page by page, with the progress of each. Ctrl-C stops after the current page."""
-    total = {"selected": 0, "done": 0, "refused": 0, "kept": 0}
+    total: dict[str, Any] = {"selected": 0, "done": 0, "refused": 0, "kept": 0}
+    missing: list[int] = []
     try:
         for page in _pages(session, verb, {**wanted, "limit": _STEP, "dryRun": dry_run}):
             for name in total:
                 total[name] += page[name]
             for problem in page["problems"]:
                 session.note(problem)
+            missing += page.get("missingPartitions", ())
             if page["next"] is not None:
                 session.note(
                     f"{total['selected']} selected, going on" if dry_run else f"{total['done']} done, going on"
@@ -149,6 +151,9 @@ def _go_through(session: CommandSession, verb: str, wanted: Mapping[str, Any], d
         session.note("no dead letter was selected.")
     if total["kept"]:
         session.note(f"{total['kept']} stay: their files also hold letters that are not selected.")
+    if missing:
+        session.note(f"the letters of those partitions stay as they are. {_ANEW}")
+        total["missingPartitions"] = missing
     return total
 
 

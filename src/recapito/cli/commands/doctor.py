@@ -142,7 +142,7 @@ def check_readiness(client: ApiClient) -> Iterator[DoctorFinding]:
     report = json.loads(answer.body)
     remedy = "look at the server's log; `/readyz` shows details to a Reader"
     for name, state in report.get("checks", {"readiness": "ok" if answer.status == 200 else report["status"]}).items():
-        good = state == "ok"
+        good = state == "ok" or state.startswith("ok: ")
         cause = "store" if name == "damage" and "damaged list" not in state else name  # the list itself is out of reach
         if name == "disk" and "removed" in state:  # of a file, with its remedy
             cause, remedy = "", ""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from recapito.cli.commands.cluster import LanesMb, LogMb, Replicas, SettingsFile, setup, show_proof
+from recapito.cli.commands.cluster import LanesMb, LogMb, Replicas, SettingsFile, progress, setup, show_proof
 from recapito.cli.commands.cluster import load as load_cluster
 from recapito.domain import limits
 from recapito.errors import SettingsError
@@ -27,10 +27,6 @@ def move(
     if into == bool(servers_in(source)):
         raise SettingsError("move: one of --from and --to is a directory, the other nats://HOST:PORT,…")
     chosen = load_cluster(target if into else source, str(data), settings)
-
-    def progress(line: str) -> None:
-        typer.echo(line, err=True)
-
     if into:
         sizes = setup().StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
         moved = asyncio.run(setup().move_in(chosen, Path(source), sizes, progress))

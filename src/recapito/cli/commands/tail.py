@@ -67,6 +67,9 @@ def _deliveries(session: CommandSession, wanted: dict[str, Any], last: int, foll
         if len(page["value"]) < _PAGE:
             time.sleep(_PAUSE_S)
         page = patiently(partial(_ask, session, {**wanted, "after": page["newest"], "limit": _PAGE}), session.note)
+        if session.client.missing and "missingPartitions" not in page:
+            session.client.missing.clear()
+            session.note("all partitions of the cluster answer again")
         yield from page["value"]
 
 

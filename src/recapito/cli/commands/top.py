@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from recapito.cli.text.lane_rates import Look, Sort, look, measure
-from recapito.cli.toolkit.client import NoAnswer
+from recapito.cli.toolkit.client import ApiClient, NoAnswer, left_out
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
 from recapito.cli.toolkit.verb import CommandSession, Noun
@@ -64,7 +64,7 @@ class _Screen:
         self._interval = interval
         self._before: Look | None = None
         self._last = first
-        self._trouble = ""
+        self._trouble = _lacking(session.client)
 
     def run(self) -> None:
         """Until `q` or Ctrl-C."""
@@ -74,6 +74,7 @@ class _Screen:
         from recapito.cli.text.terminal import keyboard
 
         console = Console(highlight=False)
+        self._session.client.warn = lambda text: None  # a line of the screen shows it
         with Live(console=console, screen=True, auto_refresh=False) as screen, keyboard() as wait:
             try:
                 while True:
@@ -95,11 +96,16 @@ class _Screen:
 
     def _look(self) -> None:
         began = time.monotonic()
+        self._session.client.missing.clear()
         try:
             seen = look(self._session.client, self._wanted)
         except NoAnswer as error:
             self._trouble = f"The connection is lost, trying again. {error.message}"
             return
-        self._trouble = ""
+        self._trouble = _lacking(self._session.client)
         self._before, self._last = self._last, seen
         self._interval = max(self._interval, _LEAST_SHARE * (time.monotonic() - began))
+
+
+def _lacking(client: ApiClient) -> str:
+    return f"{left_out(client.missing)}." if client.missing else ""

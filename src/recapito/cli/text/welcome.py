@@ -14,7 +14,7 @@ from recapito.cli.toolkit.defaults import DEFAULTS
 from recapito.composition.identity import near_networks
 from recapito.domain.delivery.headers import SAS_KEY
 from recapito.identity.server_identity import Development, ServerIdentity
-from recapito.portal.config import portal_url
+from recapito.portal.config import portal_url, server_url
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
 
@@ -49,6 +49,9 @@ def print_welcome(
     print(f"Recapito is ready at {settings.public_url}", file=out, flush=True)
     if settings.portal.enabled:
         print(f"The portal is at {portal_url(settings)}", file=out, flush=True)
+    if settings.azure.azurite_front:
+        address = f"{server_url(settings).rpartition(':')[0]}:{settings.azure.azurite_front}"
+        print(f"The front of the Azurite at {settings.azure.azurite_url} is at {address}", file=out, flush=True)
     if not quiet:
         threading.Thread(target=_print, args=(settings, identity, console), daemon=True).start()
 
@@ -60,8 +63,8 @@ def _print(settings: Settings, identity: ServerIdentity | None, console: Console
     try:
         topic = _first_topic(settings)
         key = "" if topic is None else _first_key(settings, topic["id"])
-    except (OSError, ValueError, KeyError):
-        return  # the server went away meanwhile: there is nothing to show
+    except (OSError, ValueError, KeyError):  # a node of a cluster answers once there is an owner
+        topic, key = None, ""
     where = "in memory" if settings.server.store == "memory" else escape(f"in {settings.data}")
     console.print(
         f"\n[bold]Recapito[/bold] keeps its data {where}; profile {settings.delivery.profile}, "

@@ -7,11 +7,12 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from recapito.cli.text.terminal import plain
+from recapito.domain.cluster.partition import silent
 from recapito.domain.delivery.headers import SAS_KEY
 from recapito.errors import CallerError, NotFound
 
@@ -58,6 +59,8 @@ class ApiClient:
         self._tokens: dict[str, str] = {}
         self._connection: http.client.HTTPConnection | None = None
         self._used_at = 0.0
+        self.missing: set[int] = set()  # partitions of the cluster that answers lacked
+        self.warn: Callable[[str], None] = _warn
 
     def __repr__(self) -> str:
         return f"<ApiClient {self.url}>"
@@ -102,9 +105,9 @@ class ApiClient:
         if answer.status >= 300 or answer.portal:
             raise self._refusal(answer)
         decoded = self._decode(answer.body)
-        if isinstance(decoded, dict) and (missing := decoded.get("missingPartitions")):
-            names = ", ".join(map(str, missing))
-            print(f"recapito: partitions {names} of the cluster do not answer, and are left out", file=sys.stderr)
+        if isinstance(decoded, dict) and (found := set(decoded.get("missingPartitions", ())) - self.missing):
+            self.missing |= found
+            self.warn(left_out(found))
         return decoded
 
     def _ask(self, method: str, target: str, content: bytes | None, timeout_s: float) -> ApiAnswer:
@@ -252,6 +255,15 @@ class ApiClient:
                 return f"{self.url} cannot be reached: {error.strerror or error}."
         # The error itself may quote a key.
         return f"{self.url} cannot be asked: a name, a key or a token has characters in it that cannot be sent."
+
+
+def left_out(partitions: Collection[int]) -> str:
+    """The warning that an answer lacks partitions."""
+    return f"{silent(partitions)}: nothing of {'it' if len(partitions) == 1 else 'them'} is in the answer"
+
+
+def _warn(text: str) -> None:
+    print(f"recapito: {text}", file=sys.stderr)
 
 
 Asked = TypeVar("Asked")

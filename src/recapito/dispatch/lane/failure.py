@@ -59,9 +59,7 @@ class FailureHandler:
         dispositions = [
             DELIVERED
             if delivery.identity in request.settled
-            else self._retry(
-                attempted(delivery, outcome, request.sent_at, counts), outcome, now, chance, request.pending
-            )
+            else self._retry(attempted(delivery, outcome, request.sent_at, counts), outcome, now, chance, batch)
             for delivery in deliveries
         ]
         self._recorder.failed(request, outcome, now, dispositions)

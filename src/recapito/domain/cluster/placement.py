@@ -18,6 +18,8 @@ SETTLE_NS = 4 * SECOND
 """A node that has just joined owns nothing for this long: nodes that start together share from the beginning."""
 HAND_OVERS_NS = 5 * SECOND
 """A node hands over one partition at a time, this far apart."""
+SPARE_NS = 10 * SECOND
+"""A node that has just joined loads no roles for the partitions of others for this long: its own ones load first."""
 RETURN_NS = 60 * SECOND
 """A partition that came back to a node that had handed it over stays there for this long."""
 
@@ -37,8 +39,9 @@ def place(partitions: int, nodes: Mapping[str, Collection[int]]) -> dict[int, st
     """The preferred owner of each partition that a node can own; `nodes` has the partitions that each one lacks.
 
     Rendezvous hashing with a bound: a partition goes to the node with the highest hash that has room. A node that
-    lacks a partition leaves it to another one, above that one's share.
+    lacks a partition leaves it to another one, above that one's share; one that lacks all of them has no share.
     """
+    nodes = {node: lacks for node, lacks in nodes.items() if len(lacks) < partitions}
     share = -(-partitions // max(len(nodes), 1))
     owned: Counter[str] = Counter()
     placed = {}
@@ -52,6 +55,11 @@ def place(partitions: int, nodes: Mapping[str, Collection[int]]) -> dict[int, st
             placed[partition] = max(ranked, key=ranked.__getitem__)
             owned[placed[partition]] += 1
     return placed
+
+
+def heirs_of(owner: str, partitions: int, nodes: Mapping[str, Collection[int]]) -> dict[int, str]:
+    """The preferred owner of each partition once this owner is gone."""
+    return place(partitions, {node: lacks for node, lacks in nodes.items() if node != owner})
 
 
 def _rank(partition: int, node: str) -> bytes:

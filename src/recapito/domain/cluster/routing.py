@@ -2,7 +2,8 @@
 
 The law: a request about a topic goes to the partition of its name, one about an id to the partition that gave the id
 out. A resource without a topic is kept by every partition: it is written everywhere, and read where it is found first.
-Lists are merged. Everything else is the same everywhere.
+Lists are merged. A document about many topics goes to the first partition, which asks the others. Everything else is
+the same everywhere.
 """
 
 import re
@@ -51,6 +52,12 @@ class Anywhere:
     """Any partition answers."""
 
 
+class BySource(NamedTuple):
+    """The partition with the system topic of this source answers; while no partition has one, the home of its id."""
+
+    source: str
+
+
 @dataclass(frozen=True)
 class Found:
     """The partitions are asked one after the other, until one knows it."""
@@ -67,25 +74,21 @@ class Merged(NamedTuple):
     how: Merge
 
 
+@dataclass(frozen=True)
+class InTurn:
+    """The partitions carry it out one after the other, one in each request; the answer names the start of the next."""
+
+
 class Unserved(NamedTuple):
     """A cluster of several partitions does not have this."""
 
     message: str
 
 
-Route = One | Anywhere | Found | Everywhere | Merged | Unserved
+Route = One | BySource | Anywhere | Found | Everywhere | Merged | InTurn | Unserved
 Rule = Callable[[AskedRequest, re.Match[str], int], Route]
 
-NO_SYSTEM_TOPICS = (
-    "A cluster of several partitions has no system topics: the events of a storage account would have to reach its "
-    "topic from every partition. Use a cluster of one partition for them."
-)
-NO_ESTATES = (
-    "A cluster of several partitions takes no estates and no deployments, which span partitions. Create the resources "
-    "one by one, by az or the SDKs say."
-)
-NAME_A_TOPIC = "Name the topic: a cluster of several partitions looks for dead letters in one partition at a time."
-NO_DISMISSAL = "Dismiss damaged records in each partition: a cluster of several partitions numbers them in each."
+NOT_FOR_CLIENTS = "Partitions send each other the portions of an estate. Send the estate itself, to /estate."
 
 _READS = ("GET", "HEAD")
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
@@ -113,10 +116,8 @@ def _by_topic(asked: AskedRequest, found: re.Match[str], partitions: int) -> Rou
     return One(home_of(found["name"], partitions))
 
 
-def _by_system_topic(asked: AskedRequest, found: re.Match[str], partitions: int) -> Route:
-    if asked.method == "PUT" and found["rest"] in (None, ""):
-        return Unserved(NO_SYSTEM_TOPICS)
-    return _by_topic(asked, found, partitions)
+def _by_source(asked: AskedRequest, found: re.Match[str], partitions: int) -> Route:
+    return BySource(found["source"])
 
 
 def _by_asked_topic(otherwise: Route) -> Rule:
@@ -125,6 +126,16 @@ def _by_asked_topic(otherwise: Route) -> Rule:
     def rule(asked: AskedRequest, found: re.Match[str], partitions: int) -> Route:
         topic = asked.query.get("topic")
         return One(home_of(topic, partitions)) if topic else otherwise
+
+    return rule
+
+
+def _by_asked_topics(otherwise: Route) -> Rule:
+    """The query names a topic, or several with commas between them, which may live in several partitions."""
+
+    def rule(asked: AskedRequest, found: re.Match[str], partitions: int) -> Route:
+        homes = {home_of(name, partitions) for name in asked.query.get("topic", "").split(",") if name}
+        return One(homes.pop()) if len(homes) == 1 else otherwise
 
     return rule
 
@@ -139,16 +150,23 @@ def _by_consent(asked: AskedRequest, found: re.Match[str], partitions: int) -> R
 
 
 def _by_letters(asked: AskedRequest, found: re.Match[str], partitions: int) -> Route:
-    """The letters of a topic, or the one letter of a name, which begins with the id of its subscription."""
+    """The letters of a topic, or the one letter of a name, which begins with the id of its subscription; or all."""
     body = _object(asked.body)
+    if asked.method != "POST" or body is None or not isinstance(body.get("after"), str | None):
+        return Anywhere()  # its error is the same everywhere
     if isinstance(name := body.get("name"), str):
         return _home(name.partition("/")[0], partitions)
-    return One(home_of(topic, partitions)) if isinstance(topic := body.get("topic"), str) else Unserved(NAME_A_TOPIC)
+    return One(home_of(topic, partitions)) if isinstance(topic := body.get("topic"), str) else InTurn()
+
+
+def _by_number(asked: AskedRequest, found: re.Match[str], partitions: int) -> Route:
+    """The body has the number of a damaged record, which tells its partition as an id does."""
+    return _home(str((_object(asked.body) or {}).get("number")), partitions)
 
 
 def _by_body(asked: AskedRequest, found: re.Match[str], partitions: int) -> Route:
     """The body names a subscription by its id, or a topic."""
-    body = _object(asked.body)
+    body = _object(asked.body) or {}
     if "subscriptionId" in body:
         return _home(str(body["subscriptionId"]), partitions)
     return One(home_of(topic, partitions)) if isinstance(topic := body.get("topic"), str) else Anywhere()
@@ -166,12 +184,12 @@ def _home(id: str, partitions: int) -> Route:
     return One(home_of_id(int(id))) if known else Anywhere()
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: bytes) -> dict[str, Any] | None:
     """The body, if it is an object of JSON; otherwise the partition that gets it refuses it."""
     try:
         return _decode_object(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return {}
+        return None
 
 
 _SUBSCRIPTION = "/subscriptions/[^/]+"
@@ -180,19 +198,19 @@ _PLACE = f"(?:{_GROUP}|{_SUBSCRIPTION})"
 _GRID = "/providers/Microsoft[.]EventGrid"
 _STORAGE = "/providers/Microsoft[.]Storage/storageAccounts"
 _WITHOUT_TOPIC = _reading(Found(), Everywhere())
+_COORDINATED = _always(One(0))  # the first partition plans and applies documents in all, and keeps the deployments
 
 _TABLE: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), rule)
     for pattern, rule in (
-        (f"{_GROUP}{_GRID}/(?:topics|domains)/(?P<name>[^/]+)(?:/.*)?", _by_topic),
-        (f"{_GROUP}{_GRID}/systemTopics/(?P<name>[^/]+)(?P<rest>/.*)?", _by_system_topic),
+        (f"{_GROUP}{_GRID}/(?:topics|domains|systemTopics)/(?P<name>[^/]+)(?:/.*)?", _by_topic),
         (f"{_PLACE}{_GRID}/(?:topics|domains|systemTopics)", _reading(Merged(Merge.BY_NAME), Anywhere())),
-        (f"{_GROUP}{_STORAGE}/[^/]+{_GRID}/.*", _reading(Anywhere(), Unserved(NO_SYSTEM_TOPICS))),
+        (f"(?P<source>{_GROUP}{_STORAGE}/[^/]+){_GRID}/.*", _by_source),
         (
             f"{_PLACE}{_GRID}(?:/locations/[^/]+)?(?:/topicTypes/[^/]+)?/eventSubscriptions",
             _reading(Merged(Merge.CHAIN_OF_ARM), Anywhere()),
         ),
-        (f"{_PLACE}/providers/Microsoft[.]Resources/deployments(?:/.*)?", _reading(Found(), Unserved(NO_ESTATES))),
+        (f"{_PLACE}/providers/Microsoft[.]Resources/deployments(?:/.*)?", _COORDINATED),
         (f"{_PLACE}{_STORAGE}", _reading(Merged(Merge.BY_NAME), Anywhere())),
         (f"{_GROUP}{_STORAGE}/[^/]+", _WITHOUT_TOPIC),
         (f"{_PLACE}/resources", _reading(Merged(Merge.UNION), Anywhere())),
@@ -206,7 +224,7 @@ _TABLE: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
         ("/lanes", _by_asked_topic(Merged(Merge.CHAIN))),
         ("/lanes/totals", _always(Merged(Merge.SUM))),
         ("/lanes/(?P<id>[^/]+)/.*", _by_id),
-        ("/counts", _by_asked_topic(Merged(Merge.BY_KEY))),
+        ("/counts", _by_asked_topics(Merged(Merge.BY_KEY))),
         ("/deliveries", _by_asked_topic(Merged(Merge.ATTEMPTS))),
         ("/deliveries/series", _by_asked_topic(Merged(Merge.SERIES))),
         ("/deliveries/explain", _by_explained),
@@ -215,8 +233,10 @@ _TABLE: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
         ("/deadletters/(?:redrive|purge)", _by_letters),
         ("/deadletters/(?P<id>[0-9]+)/.*", _by_id),
         ("/damaged", _always(Merged(Merge.BY_NUMBER))),
-        ("/damaged/dismiss", _always(Unserved(NO_DISMISSAL))),
+        ("/damaged/dismiss", _by_number),
+        ("/damaged/[a-z]+-(?P<id>[0-9]+)", _by_id),
         ("/damaged/.+", _always(Found())),
-        ("/estate(?:/.*)?", _always(Unserved(NO_ESTATES))),
+        ("/estate/portion(?:/.*)?", _always(Unserved(NOT_FOR_CLIENTS))),
+        ("/estate(?:/.*)?", _COORDINATED),
     )
 )

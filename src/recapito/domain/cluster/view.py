@@ -36,12 +36,13 @@ class PartitionView(msgspec.Struct, frozen=True):
 class ClusterView(msgspec.Struct, frozen=True):
     """The knowledge of a node about its cluster, and about the partition of the role that it is told to.
 
-    The router, which serves all partitions, is told about them in `partitions`, and `owner` names all owners; it is
-    empty while a partition has none.
+    Of several partitions, `partitions` has all. The router, which serves all of them, is told all owners in `owner`; it
+    is empty while a partition has none.
 
     owner, owner_url: empty while there is none.
     term: the number of the owner's lease; it grows with each change of owners.
     renewed_at: the instant of the monotonic clock before this node's lease was last renewed; 0: it holds none.
+    owned: the number of partitions that this node owns.
     members: the living nodes with their states.
     problems: why the cluster is not healthy, by the name of a check.
     replica_lag: the operations that each server is behind, the worst of both streams.
@@ -54,6 +55,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     term: int = 0
     owner_changes: int = 0
     renewed_at: int = 0
+    owned: int = 0
     members: dict[str, str] = {}
     copies: list[StreamCopy] = []
     problems: dict[str, str] = {}

@@ -6,7 +6,6 @@ the request to use the server's own identity. An error names the part that is wr
 
 from collections.abc import Mapping
 
-from recapito.domain import limits
 from recapito.domain.access.sas import parse_token
 from recapito.domain.connections.connection import (
     AzureService,
@@ -16,7 +15,7 @@ from recapito.domain.connections.connection import (
     TopicKey,
     TopicToken,
 )
-from recapito.domain.connections.parse_storage import invalid_connection, read_endpoint, root_of
+from recapito.domain.connections.parse_storage import invalid_connection, read_endpoint, root_of, split_parts
 from recapito.domain.resources.resource_id import (
     EVENT_GRID_DOMAIN,
     EVENT_GRID_DOMAIN_TOPIC,
@@ -48,7 +47,7 @@ def is_event_grid(resource: ResourceId) -> bool:
 
 def from_connection_string(resource: ResourceId, text: str) -> Connection:
     """Parse `Endpoint=…;SharedAccessKey=…`; a token or `Authentication=Managed Identity` may replace the key."""
-    parts = _split(text)
+    parts = split_parts(text, _PARTS, _WRONG_PARTS)
     credential = _credential(parts)
     return _connection(resource, parts.get("endpoint", ""), credential)
 
@@ -98,17 +97,3 @@ def _credential(parts: Mapping[str, str]) -> Credential:
             "The connection string's SharedAccessSignature is not a token of Event Grid: r=…&e=…&s=…, URL-encoded."
         )
     return TopicToken(value)
-
-
-def _split(text: str) -> dict[str, str]:
-    if len(text) > limits.CONNECTION_CHARS:
-        raise invalid_connection(f"The connection string is longer than {limits.CONNECTION_CHARS} characters.")
-    parts: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in text.strip().split(";"))):
-        name, equals, value = part.partition("=")
-        if not equals or name.lower() not in _PARTS or name.lower() in parts:
-            raise invalid_connection(_WRONG_PARTS)
-        if not value.isascii() or not value.isprintable():
-            raise invalid_connection(f"The connection string's {name} contains a character that cannot be sent.")
-        parts[name.lower()] = value
-    return parts

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from recapito.domain import limits
 from recapito.domain.connections.connection import AzureService, Connection, FunctionKey, PolicyKey
-from recapito.domain.connections.parse_storage import invalid_connection, read_endpoint, root_of
+from recapito.domain.connections.parse_storage import invalid_connection, read_endpoint, root_of, split_parts
 from recapito.domain.resources.resource_id import (
     FUNCTION,
     FUNCTION_APP,
@@ -20,6 +20,10 @@ from recapito.errors import InvalidInput
 
 WEBHOOK_PATH = "/runtime/webhooks/eventgrid"
 _PARTS = {"endpoint", "sharedaccesskeyname", "sharedaccesskey", "entitypath"}
+_WRONG_PARTS = (
+    "The connection string is not that of a relay: it must consist of Endpoint, SharedAccessKeyName,"
+    " SharedAccessKey and, for a hybrid connection, EntityPath, each once, separated by semicolons."
+)
 
 
 def from_function_host(resource_id: str, url: str) -> Connection:
@@ -48,7 +52,7 @@ def from_function_host(resource_id: str, url: str) -> Connection:
 def from_relay_string(resource_id: str, text: str) -> Connection:
     """Parse the connection string of a relay namespace or of a hybrid connection."""
     resource = _resource(resource_id, (RELAY_NAMESPACE, HYBRID_CONNECTION), "a relay namespace or a hybrid connection")
-    parts = _split(text)
+    parts = split_parts(text, _PARTS, _WRONG_PARTS)
     for name in ("Endpoint", "SharedAccessKeyName", "SharedAccessKey"):
         if not parts.get(name.lower()):
             raise invalid_connection(f"The connection string has no {name}.")
@@ -80,20 +84,3 @@ def _resource(text: str, kinds: tuple[str, ...], what: str) -> ResourceId:
     if resource.kind not in kinds:
         raise InvalidInput("InvalidRequest", f"{resource.text} is not the id of {what}.", "resourceId")
     return resource
-
-
-def _split(text: str) -> dict[str, str]:
-    if len(text) > limits.CONNECTION_CHARS:
-        raise invalid_connection(f"The connection string is longer than {limits.CONNECTION_CHARS} characters.")
-    parts: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in text.strip().split(";"))):
-        name, equals, value = part.partition("=")
-        if not equals or name.lower() not in _PARTS or name.lower() in parts:
-            raise invalid_connection(
-                "The connection string is not that of a relay: it must consist of Endpoint, SharedAccessKeyName,"
-                " SharedAccessKey and, for a hybrid connection, EntityPath, each once, separated by semicolons."
-            )
-        if not value.isascii() or not value.isprintable():
-            raise invalid_connection(f"The connection string's {name} contains a character that cannot be sent.")
-        parts[name.lower()] = value
-    return parts

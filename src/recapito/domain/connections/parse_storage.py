@@ -5,7 +5,7 @@ An error names the part that is wrong and never repeats a value of it.
 
 import re
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from recapito.domain import limits
 from recapito.domain.access.egress import EndpointUrl, parse_endpoint
@@ -44,7 +44,7 @@ AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1
 _AZURITE_PORTS = {AzureService.BLOB: 10000, AzureService.QUEUE: 10001}
 _CLOUD = "core.windows.net"
 _ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
-_SERVICE_HOST = re.compile(r"([a-z0-9]{3,24})\.(blob|queue)\.([a-z0-9.-]+)")
+SERVICE_HOST = re.compile(r"([a-z0-9]{3,24})\.(blob|queue)\.([a-z0-9.-]+)")
 _OTHERS = (
     SERVICE_BUS_NAMESPACE,
     EVENT_HUBS_NAMESPACE,
@@ -99,10 +99,10 @@ def from_sas_url(resource_id: str, url: str) -> Connection:
     resource = _storage(resource_id, "A SAS URL")
     base, _, query = url.strip().partition("?")
     endpoint = read_endpoint(base, "The SAS URL")
-    credential = _shared_access(query)
+    credential = shared_access(query)
     path = [step for step in endpoint.target.split("/") if step]
     root = root_of(endpoint)
-    host = _SERVICE_HOST.fullmatch(endpoint.host)
+    host = SERVICE_HOST.fullmatch(endpoint.host)
     if host is None and path:  # as Azurite has it: the account comes first in the path
         root, path = f"{root}/{path[0]}", path[1:]
     elif host is not None:
@@ -182,13 +182,33 @@ def invalid_connection(message: str) -> InvalidInput:
     return InvalidInput("InvalidRequest", message, "connection")
 
 
-def _split(text: str) -> dict[str, str]:
-    """The parts of a connection string by their names in lower case. No message repeats a value."""
+def split_parts(text: str, known: Collection[str], wrong: str) -> dict[str, str]:
+    """The parts of a connection string of another service by their names in lower case; `wrong`: the error."""
+    _check_length(text)
+    parts: dict[str, str] = {}
+    for name, equals, value in _pairs(text):
+        if not equals or name.lower() not in known or name.lower() in parts:
+            raise invalid_connection(wrong)
+        if not value.isascii() or not value.isprintable():
+            raise invalid_connection(f"The connection string's {name} contains a character that cannot be sent.")
+        parts[name.lower()] = value
+    return parts
+
+
+def _check_length(text: str) -> None:
     if len(text) > limits.CONNECTION_CHARS:
         raise invalid_connection(f"The connection string is longer than {limits.CONNECTION_CHARS} characters.")
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str, str]]:
+    return (part.partition("=") for part in filter(None, (part.strip() for part in text.strip().split(";"))))
+
+
+def _split(text: str) -> dict[str, str]:
+    """The parts of a connection string by their names in lower case. No message repeats a value."""
+    _check_length(text)
     parts: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in text.strip().split(";"))):
-        name, equals, value = part.partition("=")
+    for name, equals, value in _pairs(text):
         if not equals or name.lower() not in _PARTS:
             raise invalid_connection(
                 "The connection string is not that of a storage account: it must consist of Name=Value parts,"
@@ -203,7 +223,7 @@ def _split(text: str) -> dict[str, str]:
 def _credential(parts: Mapping[str, str], account: str) -> Credential:
     key, token = parts.get("accountkey"), parts.get("sharedaccesssignature")
     if token and not key:
-        return _shared_access(token)
+        return shared_access(token)
     if not key or token:
         raise invalid_connection("The connection string must have either AccountKey or SharedAccessSignature.")
     if not account:
@@ -217,7 +237,8 @@ def _credential(parts: Mapping[str, str], account: str) -> Credential:
     return AccountKey(account, key)
 
 
-def _shared_access(token: str) -> SharedAccess:
+def shared_access(token: str) -> SharedAccess:
+    """Parse a shared access signature, with or without its question mark."""
     token = token.strip().removeprefix("?")
     parameters = parameters_of(token)
     if not parameters.get("sig") or not token.isascii() or not token.isprintable() or " " in token:

@@ -3,6 +3,8 @@
 The event is Microsoft.Storage.BlobCreated, with the members, the names and the order of Event Grid's sample.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
@@ -38,8 +40,33 @@ encode_notice = msgspec.json.Encoder().encode
 decode_notice = msgspec.json.Decoder(BlobNotice).decode
 
 
+class CrossedMark(NamedTuple):
+    """The notices that a partition has taken from another one: the greatest number and the greatest instant of them.
+
+    A notice is known if neither is greater. A number alone does not prove that: a backup may hold this mark, and the
+    other partition's ledger of an earlier moment, which gives the number to a later blob once it is restored.
+    """
+
+    number: int = 0
+    at: int = 0
+
+    def knows(self, number: int, notice: BlobNotice) -> bool:
+        return number <= self.number and notice.at <= self.at
+
+    def with_taken(self, notices: Sequence[tuple[int, BlobNotice]]) -> "CrossedMark":
+        numbers, instants = [number for number, _ in notices], [notice.at for _, notice in notices]
+        return CrossedMark(max(self.number, *numbers), max(self.at, *instants))
+
+
+encode_mark = msgspec.json.Encoder().encode
+decode_mark = msgspec.json.Decoder(CrossedMark).decode
+
+
 def blob_created(notice: BlobNotice, number: int, source: str) -> StampedEvent:
-    """The event that a system topic over the account, `source`, publishes; `number` orders notices of one instant."""
+    """The event that a system topic over the account, `source`, publishes; `number` orders notices of one instant.
+
+    The numbers of a partition are above its `first_id`, so that no two of a cluster are equal.
+    """
     subject = f"/blobServices/default/containers/{notice.container}/blobs/{notice.path}"
     event = {
         "id": notice.event_id,

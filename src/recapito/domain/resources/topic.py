@@ -17,6 +17,10 @@ class TopicKind(StrEnum):
     SYSTEM = "systemTopics"
 
 
+KIND_NAMES = {TopicKind.CUSTOM: "custom", TopicKind.DOMAIN: "domain", TopicKind.SYSTEM: "system"}
+"""The kinds as our own routes name them."""
+
+
 class Domain(msgspec.Struct, frozen=True):
     """The properties of a domain alone: its topics may be created and deleted with their subscriptions."""
 

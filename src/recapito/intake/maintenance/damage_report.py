@@ -2,6 +2,7 @@
 
 An operator dismisses records up to a number: the warnings end, the records stay. Damaged topics, subscriptions and
 documents are not set aside: they stay in their place, and the warning lasts until they are whole again.
+Operators see numbers above `first`, so that no two partitions of a cluster have the same.
 """
 
 from collections import Counter
@@ -34,6 +35,7 @@ class DamageReader(Protocol):
 class NamedDamage(NamedTuple):
     """A damaged record with the names of its topic and its subscription, empty if unknown."""
 
+    number: int
     damage: Damage
     topic: str
     subscription: str
@@ -43,15 +45,18 @@ class NamedDamage(NamedTuple):
     def name(self) -> str:
         """The record's name for people: its number, or for records of the registry, which have none, a key or an id."""
         damage = self.damage
-        if damage.number:
-            return f"{damage.table}-{damage.number}"
+        if self.number:
+            return f"{damage.table}-{self.number}"
         return f"{damage.table}:{damage.columns.decode() or damage.lane or damage.topic}"
 
 
 class DamageReport:
-    def __init__(self, registry: Registry, ledger: DamageReader) -> None:
+    """`first`: the numbers of the ledger's records are shown above this one."""
+
+    def __init__(self, registry: Registry, ledger: DamageReader, first: int = 0) -> None:
         self._registry = registry
         self._ledger = ledger
+        self._first = first
 
     async def unseen(self) -> dict[str, int]:
         """The number of damaged records that are not dismissed, by table."""
@@ -74,13 +79,14 @@ class DamageReport:
         """Damaged records after a number; those of the registry, which have no number, are on the first page."""
         seen = await self._seen()
         registry = [] if after else await self._registry.damaged_records()
-        return [await self._named(damage, seen) for damage in (*registry, *await self._ledger.damaged(after, limit))]
+        rows = await self._ledger.damaged(max(0, after - self._first), limit)
+        return [await self._named(damage, seen) for damage in (*registry, *rows)]
 
     async def find(self, name: str) -> NamedDamage:
         table, _, number = name.rpartition("-")
         if number.isascii() and number.isdigit() and len(number) < limits.NUMBER_DIGITS:
             for record in await self.page(int(number) - 1, 1):
-                if (record.damage.table, record.damage.number) == (table, int(number)):
+                if (record.damage.table, record.number) == (table, int(number)):
                     return record
         for damage in await self._registry.damaged_records():
             record = await self._named(damage, 0)
@@ -90,9 +96,10 @@ class DamageReport:
 
     async def dismiss(self, number: int) -> None:
         """End the warnings about records up to a number."""
-        if not await self._ledger.damaged(number - 1, 1):
+        own = number - self._first
+        if not await self._ledger.damaged(own - 1, 1):
             raise InvalidInput("InvalidRequest", "No damaged record has this number.", "number")
-        await self._registry.put_document(KIND, SEEN, str(max(number, await self._seen())).encode())
+        await self._registry.put_document(KIND, SEEN, str(max(own, await self._seen())).encode())
 
     async def holding(self, text: bytes) -> NamedDamage | None:
         """A damaged record that contains these bytes, among the first N."""
@@ -106,8 +113,8 @@ class DamageReport:
         )
 
     async def _search(self, is_wanted: Callable[[Damage], bool]) -> NamedDamage | None:
-        for after in range(0, limits.DAMAGED_SEARCHED, limits.DAMAGED_PAGE_DEFAULT):
-            for record in await self.page(after, limits.DAMAGED_PAGE_DEFAULT):
+        for place in range(0, limits.DAMAGED_SEARCHED, limits.DAMAGED_PAGE_DEFAULT):
+            for record in await self.page(self._first + place if place else 0, limits.DAMAGED_PAGE_DEFAULT):
                 if is_wanted(record.damage):
                     return record
         return None
@@ -126,4 +133,5 @@ class DamageReport:
         with suppress(RecordDamaged):
             subscription = await self._registry.subscription_by_id(damage.lane)
         names = (topic.name if topic else "", subscription.name if subscription else "")
-        return NamedDamage(damage, *names, 0 < damage.number <= seen)
+        number = self._first + damage.number if damage.number else 0
+        return NamedDamage(number, damage, *names, 0 < damage.number <= seen)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol
 
 from recapito.clock import Clock
-from recapito.contracts.ledger import LaneRow
+from recapito.contracts.ledger import LaneRow, LaneVersions
 from recapito.contracts.log import Log
 from recapito.contracts.registry import Registry
 from recapito.domain import limits
@@ -32,6 +32,9 @@ class LaneReader(Protocol):
 
     async def lanes(self) -> list[LaneRow]:
         """All lanes, in the order of their ids."""
+
+    async def lane_versions(self) -> LaneVersions:
+        """Sums that differ after each commit that changes a lane, while none is renewed."""
 
     async def damaged_counts(self, after: int) -> dict[str, int]:
         """How many records were set aside after a number, by table."""
@@ -87,6 +90,9 @@ class Janitor:
         self._retention = Retention(log, keeping)
         self._due: dict[int, int] = {}  # topic -> the position below which it is to be trimmed
         self._renewed = 0
+        self._unsurveyed = True  # a topic or a subscription has changed, or a topic has grown, since the last survey
+        self._surveyed: tuple[LaneVersions, int] | None = None  # the lanes at the last survey
+        self._floors: dict[int, int] = {}  # the result of the last survey
 
     async def run(self) -> None:
         """Run rounds, forever: every second, or fewer if they take long. A failed one leaves its work to the next."""
@@ -111,19 +117,27 @@ class Janitor:
             await self._housekeeping.sleep_until(self._housekeeping.now() + EVERY_NS)
 
     async def run_once(self) -> Swept:
-        """One round: check the disk, forget ended subscriptions, trim."""
+        """One round: check the disk, forget ended subscriptions, trim.
+
+        While neither the log nor a lane has changed, the floors of the last survey hold.
+        """
         if self._disk is not None:
             self._disk.look()
         news = await self._log.news(self._mark)
         self._mark = news.mark
         self._ends.update(news.ends)
+        self._unsurveyed |= bool(news.ends or news.topics or news.subscriptions)
         self._renewed = await self._count_renewed()  # before the cursors are read
-        lanes = {lane.id: lane for lane in await self._ledger.lanes()}
-        floors, ended = await self._survey(lanes)
-        self._on_survey(floors.keys())
+        lanes = (await self._ledger.lane_versions(), self._renewed)
+        ended: list[int] = []
+        if self._unsurveyed or lanes != self._surveyed:
+            self._unsurveyed = True  # until this round has forgotten what it finds ended
+            self._floors, ended = await self._survey({lane.id: lane for lane in await self._ledger.lanes()})
+        self._on_survey(self._floors.keys())
         for id in ended:
             await self._registry.forget(id)
-        return Swept(await self._trim_all(floors), ended)
+        self._unsurveyed, self._surveyed = False, lanes
+        return Swept(await self._trim_all(self._floors), ended)
 
     async def _survey(self, lanes: dict[int, LaneRow]) -> tuple[dict[int, int], list[int]]:
         """The floor of each topic with subscriptions, and the ids of deleted subscriptions whose lane has ended."""

@@ -1,7 +1,8 @@
-"""Free space on the store's volume: intake closes before the disk is full, so that dispatch can go on draining.
+"""Free space of the store: intake closes before its volume is full, so that dispatch can go on draining.
 
 Before each commit intake asks whether it fits. Written bytes take room twice for a while: in the WAL and, once that is
-copied, in the file, unless the file has free pages for them.
+copied, in the file, unless the file has free pages for them. On a cluster the stream of the log has a bound of its own,
+which is judged apart: it says nothing about the disk.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,8 @@ class DiskWatch:
         self._close_fraction = close_fraction
         self._close_bytes = close_bytes
         self._journal = journal
-        self._low = False
+        self._low = self._stream_low = False
+        self._by_stream = False
         self._reason: str | None = None
 
     def reason(self) -> str | None:
@@ -58,19 +60,39 @@ class DiskWatch:
         if low and not self._low:
             self._journal("disk.low", free=space.free, total=space.total)
         self._low = low
+        stream = space.stream
+        stream_low = stream is not None and stream.left < stream.bound * WARN_FRACTION
+        if stream is not None and stream_low and not self._stream_low:
+            self._journal("stream.low", stream=stream.stream, left=stream.left, bound=stream.bound)
+        self._stream_low = stream_low
 
     def _judge(self, space: Space, size: int = 0) -> None:
-        shares = share_out(space.total, self._close_fraction, self._close_bytes)
+        shares, stream = share_out(space.total, self._close_fraction, self._close_bytes), space.stream
         if space.lost:
             self._lose(space.lost)
         elif space.damage:
             self._reason = space.damage
-        elif self._reason is None and not space.fits(size, shares):
+        elif self._reason is not None:
+            enough = stream is None or stream.fits(max(size, stream.bound // 32))
+            if enough and space.fits(max(size, shares.stop // 8), shares):
+                self._reason = None
+                self._tell_reopened(space, shares.stop)
+        elif not space.fits(size, shares):
+            self._by_stream = False
             self._reason = f"The disk is nearly full: {space.free // limits.MB} MB are free."
             self._journal("disk.full", free=space.free, total=space.total, limit=shares.stop, wanted=size)
-        elif self._reason is not None and space.fits(max(size, shares.stop // 8), shares):
-            self._reason = None
-            self._journal("disk.reopened", free=space.free, total=space.total, limit=shares.stop)
+        elif stream is not None and not stream.fits(size):
+            self._by_stream = True
+            self._reason = (
+                f"Stream {stream.stream} is nearly full: edit it to have a larger max_bytes, on servers with room."
+            )
+            self._journal("stream.full", stream=stream.stream, left=stream.left, bound=stream.bound, wanted=size)
+
+    def _tell_reopened(self, space: Space, limit: int) -> None:
+        if self._by_stream and space.stream is not None:
+            self._journal("stream.reopened", stream=space.stream.stream, left=space.stream.left)
+        else:
+            self._journal("disk.reopened", free=space.free, total=space.total, limit=limit)
 
     def _lose(self, file: str) -> None:
         """A file without a name disappears with the process, and its contents with it: nothing more is accepted."""

@@ -71,21 +71,21 @@ class Groups:
         location: str | None = None,
         tags: dict[str, str] | None = None,
         managed_by: str | None = None,
+        moves: bool = False,
     ) -> Group:
-        """Create a group, or change the existing one. Parameters that are None leave their values as they are."""
+        """Create a group, or change the existing one. Parameters that are None leave their values as they are.
+
+        moves: the group may change its location, as the copy of a partition that follows another one's.
+        """
         check_scope(azure_subscription, "subscriptionId")
         check_scope(name, "resourceGroupName")
         old = await self.find(azure_subscription, name)
-        if old is not None and location is not None and location.lower() != old.location.lower():
-            raise Conflict(
-                "InvalidResourceGroupLocation",
-                f"The resource group is in '{old.location}' and cannot move.",
-                "location",
-            )
+        if old is not None and not moves:
+            check_location(old, location)
         group = Group(
             name=old.name if old else name,
             azure_subscription=old.azure_subscription if old else azure_subscription,
-            location=old.location if old else location or DEFAULT_LOCATION,
+            location=old.location if old and not (moves and location) else location or DEFAULT_LOCATION,
             tags=tags if tags is not None else old.tags if old else {},
             managed_by=managed_by if managed_by is not None else old.managed_by if old else None,
             created_at=old.created_at if old else self._clock.now(),
@@ -97,6 +97,13 @@ class Groups:
     async def remove(self, group: Group) -> None:
         """Remove a group after its resources."""
         await self._registry.delete_document(KIND, _key(group.azure_subscription, group.name))
+
+
+def check_location(group: Group, location: str | None) -> None:
+    """Raise Conflict if a group is wanted in another location than its own."""
+    if location is not None and location.lower() != group.location.lower():
+        message = f"The resource group is in '{group.location}' and cannot move."
+        raise Conflict("InvalidResourceGroupLocation", message, "location")
 
 
 def _key(azure_subscription: str, name: str) -> str:

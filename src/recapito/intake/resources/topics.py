@@ -14,17 +14,19 @@ from msgspec.structs import replace
 from recapito.clock import Clock
 from recapito.contracts.registry import Registry, system_topic_of
 from recapito.domain import limits
+from recapito.domain.cluster.partition import WHOLE, Partition
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.profiles import profile
 from recapito.domain.profiles.profile import Profile
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind, topic_key
-from recapito.errors import Conflict, NotFound
+from recapito.errors import NotFound
 from recapito.intake.resources.domain_topics import DomainTopic, DomainTopics
 from recapito.intake.resources.drafts import ANY_KEYS, Keys, TopicChange, TopicDraft, topic_draft
 from recapito.intake.resources.groups import Group, Groups
 from recapito.intake.resources.handshakes import Handshakes
 from recapito.intake.resources.not_found import resource_missing
+from recapito.intake.resources.sources import Sources, system_topic_exists
 from recapito.intake.resources.storage_accounts import StorageAccount, StorageAccounts, implicit_topic
 from recapito.intake.resources.validation import (
     DEFAULT_LOCATION,
@@ -103,6 +105,8 @@ class Topics:
     quota: how many topics, domains, system topics and domain topics may exist.
     default_profile: the name of the behaviour profile of topics that name none.
     handshakes: sends deletion notices to endpoints; None sends none.
+    partition: the partition that these topics live in.
+    sources: keeps the sources of system topics apart over all partitions; None if there is one.
     """
 
     def __init__(
@@ -114,6 +118,8 @@ class Topics:
         quota: Quota = DEFAULT_QUOTA,
         default_profile: str = profile.DEFAULT,
         handshakes: Handshakes | None = None,
+        partition: Partition = WHOLE,
+        sources: Sources | None = None,
     ) -> None:
         self.groups = Groups(registry, clock)
         self.accounts = StorageAccounts(registry, clock)
@@ -125,6 +131,8 @@ class Topics:
         self._changes = changes
         self._quota = quota
         self._handshakes = handshakes
+        self._partition = partition
+        self._sources = sources
         self._cache = TopicCache(registry)
         self._counts: dict[TopicKind, int] = {}  # number of topics, once counted
 
@@ -172,7 +180,14 @@ class Topics:
             return topic
         async with self._changes.lock:
             topic = await self.system_topic_of(account.resource_id)
-            return topic or await self._put(None, implicit_topic(account, self._random_bytes(NAME_BYTES).hex()))
+            return topic or await self._put(None, self._implicit_topic(account))
+
+    def _implicit_topic(self, account: StorageAccount) -> TopicDraft:
+        """A system topic with a random name that lives in this partition."""
+        while True:
+            draft = implicit_topic(account, self._random_bytes(NAME_BYTES).hex())
+            if self._partition.holds(draft.wanted.name):
+                return draft
 
     async def tidy_system_topic(self, topic: Topic) -> None:
         """Delete an implicit system topic that has no subscription."""
@@ -286,6 +301,13 @@ class Topics:
         return base64.b64encode(self._random_bytes(KEY_BYTES)).decode()
 
     async def _put(self, old: Topic | None, draft: TopicDraft, keys: Keys = ANY_KEYS) -> Topic:
+        source = draft.wanted.source
+        if old is not None or source is None or self._sources is None:
+            return await self._put_here(old, draft, keys)
+        async with self._sources.creating(source.resource_id, draft.wanted.name):
+            return await self._put_here(old, draft, keys)
+
+    async def _put_here(self, old: Topic | None, draft: TopicDraft, keys: Keys) -> Topic:
         topic = await self._new_topic(draft) if old is None else await self._changed_topic(old, draft)
         topic = replace(topic, mapping=check_mapping(topic.input_schema, draft.wanted.mapping))
         topic = replace(topic, key1=keys.key1 or topic.key1, key2=keys.key2 or topic.key2)
@@ -346,7 +368,7 @@ class Topics:
         source = check_source(wanted.source)
         other = await self.system_topic_of(source.resource_id)
         if other is not None:
-            raise Conflict("SystemTopicExists", f"The source already has the system topic '{other.name}'.", "source")
+            raise system_topic_exists(other.name)
 
     async def _check_subscriptions(self, topic: Topic) -> None:
         """Raise unless a topic's new profile has every feature that its subscriptions use."""

@@ -34,16 +34,25 @@ class HealthChips:
 
     def __init__(self) -> None:
         self._chips: dict[str, TextElement] = {}
-        with bar("apart"):
+        with bar("apart") as self._bar:
             for name, title in _CHECKS.items():
                 self._chips[name] = chip(f"{title} …")
 
     def show(self, found: Readiness) -> None:
-        for name, title in _CHECKS.items():
-            self._chips[name].set_visibility(name in found.checks or name not in _OPTIONAL)
+        """The checks that the server names; those of a cluster name its partitions."""
+        for name in dict.fromkeys((*self._chips, *found.checks)):
+            if name not in self._chips:
+                with self._bar:
+                    self._chips[name] = chip("")
+            shown = name in found.checks or (not found.checks and name not in _OPTIONAL)
+            self._chips[name].set_visibility(shown)
+            if not shown:
+                continue
             state = found.checks.get(name, "unknown").replace("`", "")
-            self._chips[name].text = f"{title} {state}" if state == "ok" else f"{title}: {state}"
-            set_tone(self._chips[name], "good" if state == "ok" else _WRONG.get(name, "bad"))
+            good = state == "ok" or state.startswith("ok: ")
+            title = _CHECKS.get(name, name.capitalize())
+            self._chips[name].text = f"{title} {state}" if good else f"{title}: {state}"
+            set_tone(self._chips[name], "good" if good else _WRONG.get(name.split()[-1], "bad"))
 
 
 class FirstTopics:

@@ -3,8 +3,10 @@
 from typing import Any
 
 from recapito.domain import limits
+from recapito.domain.delivery.delivery import in_force
 from recapito.domain.profiles.profile import load
 from recapito.domain.resources.destination import kind_named
+from recapito.domain.resources.subscription import RetryPolicy
 from recapito.portal import format
 from recapito.portal.api_types import ShownOptions
 from recapito.portal.widgets.condition_text import show_values
@@ -39,17 +41,15 @@ def settings_facts(shown: dict[str, Any], options: ShownOptions) -> list[Fact]:
     return [fact for fact in found if fact.value]
 
 
-def _limits(endpoint_type: str, policy: dict[str, Any]) -> tuple[str, str]:
+def _limits(endpoint_type: str, sent: dict[str, Any]) -> tuple[str, str]:
     """The limits of attempts and of time; a destination whose profile keeps events has none by default."""
-    kind, attempts, minutes = (
-        kind_named(endpoint_type),
-        policy["maxDeliveryAttempts"],
-        policy["eventTimeToLiveInMinutes"],
-    )
-    kept = kind is not None and kind.profile is not None and load(kind.profile).keeps
+    kind, policy = kind_named(endpoint_type), RetryPolicy(sent["maxDeliveryAttempts"], sent["eventTimeToLiveInMinutes"])
+    if kind is not None and kind.profile is not None:
+        policy = in_force(load(kind.profile), policy)
+    attempts, minutes = policy.max_attempts, policy.ttl_minutes
     return (
-        "no limit" if kept and attempts == limits.ATTEMPTS_DEFAULT else str(attempts),
-        "no limit" if kept and minutes == limits.TTL_MINUTES_DEFAULT else f"{minutes} min",
+        "no limit" if attempts == limits.UNLIMITED else str(attempts),
+        "no limit" if minutes == limits.UNLIMITED else f"{minutes} min",
     )
 
 

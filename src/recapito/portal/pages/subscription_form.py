@@ -12,6 +12,7 @@ from nicegui import ui
 from recapito.domain import limits
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.schema_table import DELIVERY_SCHEMAS, INPUT_SCHEMAS
+from recapito.domain.resources.destination import DestinationKind
 from recapito.portal.client import RequestRefused
 from recapito.portal.layout import Crumb
 from recapito.portal.page import Page
@@ -75,7 +76,7 @@ class _Editor:
             schema = shown.get("eventDeliverySchema", next(iter(schemas)))
             self._schema = self._form.choice("properties.eventDeliverySchema", "Event schema", schemas, schema)
         with panel("Endpoint"):
-            self._destination = DestinationSection(self._form, destination)
+            self._destination = DestinationSection(self._form, destination, self._switch)
             if page.settings.delivery.handshake == "on":
                 text("p", _CONSENT, "muted")
         with panel("Filters"):
@@ -83,7 +84,7 @@ class _Editor:
         with panel("Retry policy and dead letters"):
             self._retry = RetrySection(self._form, shown.get("retryPolicy") or {})
             self._dead = DeadLetterSection(self._form, dead)
-        with panel("Delivery headers"):
+        with panel("Delivery headers") as self._header_panel:
             mappings = ((destination or {}).get("properties") or {}).get("deliveryAttributeMappings") or []
             self._headers = HeaderSection(self._form, mappings)
         with panel("More"):
@@ -94,6 +95,12 @@ class _Editor:
             self._working = text("span", _WORKING, "muted")
             attribute(self._working, role="status")
             self._working.set_visibility(False)
+        self._switch(self._destination.row)
+
+    def _switch(self, kind: DestinationKind) -> None:
+        """Show the parts that a kind of endpoint has."""
+        self._header_panel.set_visibility(kind.attributes)
+        self._retry.switch(kind)
 
     async def _send(self) -> None:
         self._help.clear()
@@ -120,7 +127,7 @@ class _Editor:
         url, secrets = await self._hidden()
         destination = self._destination.read(url)
         headers = self._headers.read(secrets)
-        if headers:
+        if headers and self._destination.row.attributes:
             destination["properties"]["deliveryAttributeMappings"] = headers
         dead = self._dead.read()
         shown = (self._current or {}).get("properties") or {}

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
+from recapito.domain.cluster.partition import silent
 from recapito.portal import format
 from recapito.portal.api_types import DeadLetterPage, ShownDeadLetter, ShownProgress
 from recapito.portal.client import PAGE
@@ -104,7 +105,7 @@ class DeadLetterList:
     def _row(self, letter: ShownDeadLetter, now: str) -> Row:
         async def redrive() -> None:
             done = await self._page.server.turn("redrive", {"name": letter.name})
-            self._say(f"Done: {_letters(done.done)} redriven.{_refused(done)}")
+            self._say(f"Done: {_letters(done.done)} redriven.{_left(done)}")
             await self.refresh()
 
         again = Cell("", actions=(CellAction("Redrive", self._page.doing(redrive)),))
@@ -125,24 +126,24 @@ class DeadLetterList:
     async def _redrive(self) -> None:
         meant = await self._go_through("redrive", dry_run=True)
         if not meant.selected - meant.refused:
-            self._say(f"There is nothing to redrive.{_refused(meant)}")
+            self._say(f"There is nothing to redrive.{_left(meant)}")
             return
         count = meant.selected - meant.refused
-        detail = f"{_letters(count)} would be delivered again, each to its own subscription.{_refused(meant)}"
+        detail = f"{_letters(count)} would be delivered again, each to its own subscription.{_left(meant)}"
         if await confirm(f"Redrive {_letters(count)}?", detail, "Redrive", danger=False):
             done = await self._go_through("redrive", dry_run=False)
-            self._say(f"Done: {_letters(done.done)} redriven.{_refused(done)}")
+            self._say(f"Done: {_letters(done.done)} redriven.{_left(done)}")
             await self._restart()
 
     async def _purge(self) -> None:
         meant = await self._go_through("purge", dry_run=True)
         if not meant.selected:
-            self._say("There is nothing to purge.")
+            self._say(f"There is nothing to purge.{_left(meant)}")
             return
-        detail = f"{_letters(meant.selected)} would be removed for good. They cannot be restored."
+        detail = f"{_letters(meant.selected)} would be removed for good. They cannot be restored.{_left(meant)}"
         if await confirm(f"Purge {_letters(meant.selected)}?", detail, "Purge"):
             done = await self._go_through("purge", dry_run=False)
-            self._say(f"Done: {_letters(done.done)} removed; {format.number(done.kept)} files stay.{_refused(done)}")
+            self._say(f"Done: {_letters(done.done)} removed; {format.number(done.kept)} files stay.{_left(done)}")
             await self._restart()
 
     async def _go_through(self, verb: str, dry_run: bool) -> ShownProgress:
@@ -189,6 +190,7 @@ def _sum(total: ShownProgress, turn: ShownProgress) -> ShownProgress:
         refused=total.refused + turn.refused,
         kept=total.kept + turn.kept,
         problems=[*total.problems, *turn.problems][:5],
+        missing_partitions=[*total.missing_partitions, *turn.missing_partitions],
     )
 
 
@@ -196,7 +198,11 @@ def _letters(count: int) -> str:
     return f"{format.number(count)} dead letter{'' if count == 1 else 's'}"
 
 
-def _refused(progress: ShownProgress) -> str:
-    if not progress.refused:
-        return ""
-    return f" {format.number(progress.refused)} were refused: {'; '.join(progress.problems)}"
+def _left(progress: ShownProgress) -> str:
+    """The letters that are left, and why."""
+    said = ""
+    if progress.refused:
+        said += f" {format.number(progress.refused)} were refused: {'; '.join(progress.problems)}"
+    if progress.missing_partitions:
+        said += f" {silent(progress.missing_partitions)}: the letters there stay as they are."
+    return said

@@ -74,11 +74,17 @@ def draw(box: Element, times: Timetable) -> None:
             with ui.element("circle").classes("dot") as dot:
                 attribute(dot, cx=f"{_x(seconds, longest):.1f}", cy=str(_Y), r="4.5", data_attempt=str(number))
                 text("title", f"Attempt {number}, {format.duration(seconds)} after publishing")
-        with ui.element("rect").classes("end") as mark:
-            attribute(mark, x=f"{end - 2:.1f}", y=str(_Y - 12), width="4", height="24", rx="2")
-            text("title", f"{times.reason} after {format.duration(times.end / SECOND)}")
-        last = text("text", format.duration(times.end / SECOND) if times.end else "at once")
-        attribute(last, x=f"{max(end, 40):.1f}", y="12", text_anchor="end")
+        if times.reason != KEPT:
+            _end(end, times)
+
+
+def _end(x: float, times: Timetable) -> None:
+    """The mark of the instant at which an event is given up."""
+    with ui.element("rect").classes("end") as mark:
+        attribute(mark, x=f"{x - 2:.1f}", y=str(_Y - 12), width="4", height="24", rx="2")
+        text("title", f"{times.reason} after {format.duration(times.end / SECOND)}")
+    last = text("text", format.duration(times.end / SECOND) if times.end else "at once")
+    attribute(last, x=f"{max(x, 40):.1f}", y="12", text_anchor="end")
 
 
 def _tick(x: float, name: str) -> None:

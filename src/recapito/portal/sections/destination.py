@@ -1,6 +1,7 @@
 """The form section of a destination: the kind of endpoint, its fields, and batching."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,7 +9,7 @@ from nicegui import ui
 from nicegui.element import Element
 
 from recapito.domain import limits
-from recapito.domain.resources.destination import DESTINATION_KINDS
+from recapito.domain.resources.destination import DESTINATION_KINDS, DestinationKind
 from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.errors import CallerError
 from recapito.portal.widgets.form import Form
@@ -22,14 +23,20 @@ UNCHANGED = "Empty: the URL stays as it is. Its query is never shown."
 
 
 class DestinationSection:
-    """The fields of a destination. `current` is the stored one, as the API shows it."""
+    """The fields of a destination. `current` is the stored one, as the API shows it.
 
-    def __init__(self, form: Form, current: dict[str, Any] | None) -> None:
+    `on_switch` is called with the kind that a person has chosen.
+    """
+
+    def __init__(
+        self, form: Form, current: dict[str, Any] | None, on_switch: Callable[[DestinationKind], None]
+    ) -> None:
+        self._on_switch = on_switch
         self._current = current or {}
         properties = self._current.get("properties") or {}
         kind = self._current.get("endpointType", "WebHook")
         with ui.element("div").classes("form"):
-            self._kind = form.choice(f"{AT}.endpointType", "Endpoint type", _TITLES, kind, on_change=self._switch)
+            self._kind = form.choice(f"{AT}.endpointType", "Endpoint type", _TITLES, kind, on_change=self._chosen)
             self._url = form.text(
                 f"{AT}.properties.endpointUrl",
                 "Endpoint URL",
@@ -80,6 +87,11 @@ class DestinationSection:
         self._switch()
 
     @property
+    def row(self) -> DestinationKind:
+        """The row of the kind that is chosen."""
+        return _KINDS[self.kind]
+
+    @property
     def kind(self) -> str:
         """The kind of endpoint that is chosen."""
         return str(self._kind.value)
@@ -105,10 +117,14 @@ class DestinationSection:
         if self.kind == "StorageQueue":
             properties["queueName"] = (self._queue.value or "").strip()
             properties["queueMessageTimeToLiveInSeconds"] = int(self._queue_ttl.value)
-        if _KINDS[self.kind].batches:
+        if self.row.batches:
             properties["maxEventsPerBatch"] = int(self._events.value)
             properties["preferredBatchSizeInKilobytes"] = int(self._kilobytes.value)
         return {"endpointType": self.kind, "properties": properties}
+
+    def _chosen(self) -> None:
+        self._switch()
+        self._on_switch(self.row)
 
     def _switch(self) -> None:
         shown: dict[Element, bool] = {
@@ -117,7 +133,7 @@ class DestinationSection:
             self._id: self.kind != "WebHook",
             self._queue: self.kind == "StorageQueue",
             self._queue_ttl: self.kind == "StorageQueue",
-            self._batching: _KINDS[self.kind].batches,
+            self._batching: self.row.batches,
         }
         for element, visible in shown.items():
             element.set_visibility(visible)
@@ -138,8 +154,7 @@ class DestinationSection:
             found = parse_resource_id(given)
         except CallerError as error:
             return error.message
-        kind = _KINDS[self.kind]
-        return None if found.kind in kind.resources else f"This must be the resource id of {kind.noun}."
+        return None if found.kind in self.row.resources else f"This must be the resource id of {self.row.noun}."
 
 
 def _check_queue(given: str) -> str | None:

@@ -7,6 +7,8 @@ from typing import Any
 from nicegui import ui
 
 from recapito.domain import limits
+from recapito.domain.profiles.profile import load
+from recapito.domain.resources.destination import DestinationKind
 from recapito.portal.widgets.form import Form
 from recapito.portal.widgets.pieces import text
 
@@ -16,6 +18,10 @@ _CONTAINER = re.compile(r"[a-z0-9](?:[a-z0-9]|-(?!-)){1,61}[a-z0-9]")
 DROPPED = (
     "Without a dead-letter destination, events that are never retried or that expire are dropped: they are counted, "
     "and cannot be restored."
+)
+UNLIMITED = (
+    f"For this endpoint {limits.ATTEMPTS_DEFAULT} attempts and {limits.TTL_MINUTES_DEFAULT} minutes are no limits: "
+    "its events are kept until they arrive."
 )
 
 
@@ -36,6 +42,11 @@ class RetrySection:
                 limits.TTL_MINUTES,
                 current.get("eventTimeToLiveInMinutes", limits.TTL_MINUTES_DEFAULT),
             )
+        self._unlimited = text("p", UNLIMITED, "note plain")
+
+    def switch(self, kind: DestinationKind) -> None:
+        """Show the meaning of the policy at a kind of endpoint."""
+        self._unlimited.set_visibility(kind.profile is not None and load(kind.profile).keeps)
 
     def read(self) -> dict[str, Any]:
         """The policy as the API takes it."""

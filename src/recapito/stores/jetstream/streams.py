@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from recapito.contracts.stream import StreamMissing, StreamUnknown
-from recapito.errors import SettingsError
+from recapito.errors import ClusterUnreachable, SettingsError
 from recapito.observability.journal import Journal, silent
 from recapito.stores.jetstream import checks
 from recapito.stores.jetstream.client import JetStreamOptions
@@ -65,9 +65,12 @@ def connect_all(options: JetStreamOptions, journal: Journal = silent) -> list[Je
         faults = [fault for streams in every[1:] for fault in _stream_faults(streams, journal)]
         if faults:
             raise SettingsError(". ".join(fault[0].upper() + fault[1:] for fault in faults) + ".")
-    except (StreamMissing, StreamUnknown) as error:
+    except StreamMissing as error:
         first.close()
         raise SettingsError(str(error)) from error
+    except StreamUnknown as error:
+        first.close()
+        raise _unanswered(first.log, error) from error
     except BaseException:
         first.close()
         raise
@@ -149,15 +152,24 @@ def _stream_faults(streams: JetStreamStreams, journal: Journal) -> Iterator[str]
     for stream in (streams.log, streams.lanes):
         try:
             info = stream.info()
-        except (StreamMissing, StreamUnknown) as error:
+        except StreamMissing as error:
             yield str(error)
             continue
+        except StreamUnknown as error:
+            raise _unanswered(stream, error) from error
         yield from checks.stream_faults(info)
         ids.add((info["config"].get("metadata") or {}).get(LOG_ID))
         for fault in checks.replica_faults(info):
             journal("nats.replica_behind", why=fault)
     if len(ids) > 1 or None in ids:
         yield f"{streams.log.name} and {streams.lanes.name} are not streams of one store: restore both from one backup"
+
+
+def _unanswered(stream: JetStreamStream, error: StreamUnknown) -> ClusterUnreachable:
+    """Servers that have just been started answer nothing until they have a leader: that is no wrong setting."""
+    return ClusterUnreachable(
+        f"Stream {stream.name} does not answer ({error}): wait until most of the NATS servers run, and try again."
+    )
 
 
 def _get(url: str, tls: SSLContext | None) -> Any:

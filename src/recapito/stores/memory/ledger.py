@@ -14,6 +14,7 @@ from recapito.contracts.ledger import (
     DueDeliveries,
     LaneCounts,
     LaneRow,
+    LaneVersions,
     Notice,
     ParkedKey,
     Settlement,
@@ -57,6 +58,10 @@ class MemoryLedger:
     async def troubled_lanes(self, after: int, limit: int) -> list[LaneRow]:
         rows = await self.lanes_after(after, len(self._lanes))
         return list(islice((row for row in rows if row.counts.parked or row.hold != CLEAR), limit))
+
+    async def lane_versions(self) -> LaneVersions:
+        versions = sum(stored.lane.version for stored in self._lanes.values())
+        return LaneVersions(len(self._lanes), versions, max(self._lanes, default=0))
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         if id not in self._lanes:

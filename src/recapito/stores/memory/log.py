@@ -31,6 +31,7 @@ class MemoryLog:
 
     def __init__(self, disk: MemoryDisk | None = None) -> None:
         self._disk = disk or MemoryDisk()
+        self.changes = 0
 
     def __repr__(self) -> str:
         return f"<MemoryLog {self.id[:8]}, {len(self._disk.topics)} topics, mark {self._disk.mark}>"
@@ -130,6 +131,7 @@ class MemoryLog:
         return [self._disk.topics[self._disk.topic_keys[key]].topic for key in keys]
 
     async def put_topic(self, topic: Topic) -> Topic:
+        self.changes += 1
         stored = self._sound("topic", topic.id, self._living(topic.id)) if topic.id else None
         if self._disk.topic_keys.get(topic.key, topic.id) != topic.id:
             raise revision.name_taken("topic", topic.name)
@@ -146,6 +148,7 @@ class MemoryLog:
         return stored.topic
 
     async def delete_topic(self, id: int) -> None:
+        self.changes += 1
         stored = self._sound("topic", id, self._living(id))
         living = [s for s in self._disk.subscriptions.values() if s.topic == id and s.deleted_position is None]
         for subscription in living:
@@ -184,6 +187,7 @@ class MemoryLog:
         return [self._disk.subscriptions[id] for id in ids if ("subscription", id) not in self._disk.rotten]
 
     async def put_subscription(self, subscription: Subscription) -> Subscription:
+        self.changes += 1
         topic = self._sound("topic", subscription.topic, self._living(subscription.topic))
         key = (subscription.topic, subscription.key)
         stored = self._living_subscription(subscription.id, subscription.topic) if subscription.id else None
@@ -202,11 +206,13 @@ class MemoryLog:
         return put
 
     async def delete_subscription(self, id: int) -> None:
+        self.changes += 1
         stored = self._disk.subscriptions[id]
         living = self._living_subscription(id, stored.topic)
         self._mark_deleted(living, self._mark(self._disk.topics[living.topic], [id]))
 
     async def forget(self, id: int) -> None:
+        self.changes += 1
         subscription = self._sound("subscription", id, self._disk.subscriptions[id])
         if subscription.deleted_position is None:
             raise revision.not_deleted(subscription)
@@ -225,10 +231,12 @@ class MemoryLog:
         return [Document(key, self._disk.documents[kind, key]) for key in keys]
 
     async def put_document(self, kind: str, key: str, content: bytes) -> None:
+        self.changes += 1
         self._disk.documents[kind, key] = content
         self._disk.rotten.pop(("document", (kind, key)), None)
 
     async def delete_document(self, kind: str, key: str) -> bool:
+        self.changes += 1
         self._disk.rotten.pop(("document", (kind, key)), None)
         return self._disk.documents.pop((kind, key), None) is not None
 

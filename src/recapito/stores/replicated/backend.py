@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from recapito.contracts.backend import PreparedState
 from recapito.contracts.stream import Stream, StreamMissing, Streams, StreamUnknown
 from recapito.domain import limits
-from recapito.domain.capacity import Room, Space
+from recapito.domain.capacity import Room, Space, StreamRoom
 from recapito.errors import SettingsError, StoreDamaged, StoreFailed, StoreLost
 from recapito.observability.journal import Journal, silent
 from recapito.stores.replicated.copy import is_blank
@@ -275,13 +275,14 @@ class ReplicatedBackend(SqliteBackend):
         return room
 
     def _measure_of(self, log: SqliteLog, ledger: SqliteLedger) -> Callable[[], Space]:
-        of_volume, stop = super()._measure_of(log, ledger), self._shares().stop
+        of_volume = super()._measure_of(log, ledger)
 
         def measure() -> Space:
-            space, left = of_volume(), _left(log, limits.STREAM_APPENDS_FILL)
-            if left is None or stop + left >= space.usable:
-                return space
-            return space._replace(free=min(space.free, stop + left), reusable=0)
+            left, database = _left(log, limits.STREAM_APPENDS_FILL), log.database
+            if left is None or not isinstance(database, ReplicatedDatabase):
+                return of_volume()
+            bound = int(limits.STREAM_APPENDS_FILL * database.fill.max_bytes)
+            return of_volume()._replace(stream=StreamRoom(database.stream.name, left, bound))
 
         return measure
 

@@ -14,11 +14,20 @@ from recapito.stores.replicated.rows import Operation, Row, Schema
 
 
 class Fill(NamedTuple):
-    """The bytes of a stream, its bound (0: none), and the bytes of the file's living rows."""
+    """The bytes of a stream, its bound (0: none), and the bytes of the file's living rows.
+
+    share: the size of recent commits in the stream against that of their rows, which it compresses.
+    """
 
     bytes: int = 0
     max_bytes: int = 0
     living: int = 0
+    share: float = 1.0
+
+    def after(self, stored: int, rows: int) -> "Fill":
+        """The fill after a commit: its bytes in the stream, and those of its rows."""
+        weight = min(1.0, rows / limits.COMPACTION_LEAST_BYTES)
+        return self._replace(share=self.share + weight * (min(1.0, stored / rows) - self.share)) if rows else self
 
     def is_over(self, fraction: float) -> bool:
         return bool(self.max_bytes) and self.bytes > fraction * self.max_bytes
@@ -26,9 +35,10 @@ class Fill(NamedTuple):
     @property
     def wants_compaction(self) -> bool:
         """Whether compaction is worth it: most of the stream is old, or it is half full and a third is old."""
-        if self.bytes > limits.COMPACTION_LEAST_BYTES + 2 * self.living:
+        living = self.share * self.living
+        if self.bytes > limits.COMPACTION_LEAST_BYTES + 2 * living:
             return True
-        return self.is_over(limits.COMPACTION_FILL) and 2 * self.bytes > 3 * self.living
+        return self.is_over(limits.COMPACTION_FILL) and 2 * self.bytes > 3 * living
 
 
 class Compaction:

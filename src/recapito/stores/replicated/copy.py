@@ -83,6 +83,11 @@ class Copy:
         """The sequence and checksum of the last message read, also of one whose commit is not whole yet."""
         return self._parts_end or (self.note.sequence, self.note.sum)
 
+    @property
+    def blank(self) -> bool:
+        """Whether it has applied nothing since it was made or thrown away."""
+        return self.end[0] + 1 == self.note.since
+
     def restart(self, first: int) -> None:
         """Throw the content away, to load it from the message at `first` on."""
         note = Note() if first == 1 else Note(first - 1, b"", first)

@@ -10,7 +10,8 @@ import contextlib
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -23,13 +24,23 @@ from recapito.observability.journal import Journal, silent
 from recapito.stores.replicated.compaction import Compaction, Fill
 from recapito.stores.replicated.copy import Copy, Note
 from recapito.stores.replicated.marker import Marker
-from recapito.stores.replicated.message import OVERHEAD_BYTES, CommitHead, Kind, checksum, cut, pack, pack_rows
+from recapito.stores.replicated.message import (
+    OVERHEAD_BYTES,
+    CommitHead,
+    Kind,
+    checksum,
+    cut,
+    pack,
+    pack_rows,
+    plain_size,
+)
 from recapito.stores.replicated.rows import Capture, Digest, Diverged, Operation
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files.connection import LOG, FileKind, FileMedium
 from recapito.stores.sqlite.files.volume import Ballast
 from recapito.stores.sqlite.sql.registry_sql import begin_ids
 from recapito.stores.sqlite.sql_files import transact
+from recapito.system.durable_names import sync_directory
 
 T = TypeVar("T")
 READ_BYTES = 4 * limits.MB
@@ -290,6 +301,7 @@ class ReplicatedDatabase(Database):
                 raise self._be_in_doubt(f"stream {self.stream.name}: {error or type(error).__name__}") from error
             sequence, sum = sequence + 1, checksum(body)
             self.fill = self.fill._replace(bytes=self.fill.bytes + len(body))
+        self.fill = self.fill.after(len(rows), plain_size(rows))
         if floor > note.floor:
             self._purge_below, self._compaction = floor, None
         self._commits += 1
@@ -350,14 +362,37 @@ class ReplicatedDatabase(Database):
         If the leader has the gap too, its prefix was purged, and the copy begins anew; so does one that has diverged.
         """
         super()._connected()
+        messages = self._read(self._copy.end[0], leader)
+        loads = messages and self._copy.blank and not self._founding  # a founder's file has rows that no stream has yet
+        with self._loading() if loads else contextlib.nullcontext():
+            self._apply_rest(messages, watch, leader)
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """A load from the beginning, without indexes.
+
+        If the process or the machine ends meanwhile, the copy is thrown away when it is opened next.
+        """
+        connection, spoilt = self._copy.connection, spoilt_file(self.path)
+        spoilt.touch()
+        sync_directory(spoilt.parent)
+        indexes = self._copy.schema.drop_indexes(connection)
+        try:
+            yield
+        finally:
+            self._copy.schema.make_indexes(connection, indexes)
+            spoilt.unlink()
+
+    def _apply_rest(self, messages: list[StreamMessage], watch: Callable[[CommitHead], None], leader: bool) -> None:
         ask_leader, restarts = leader, 0
-        while messages := self._read(self._copy.end[0], ask_leader):
+        while messages:
             gap = messages[0].sequence != self._copy.end[0] + 1
             try:
                 if gap and ask_leader:
                     restarts = self._restart(messages[0].sequence, restarts)
                 self._copy.apply(_dense(messages), watch)
                 ask_leader = leader
+                super().checkpoint()
             except Diverged as error:
                 self._journal("replica.diverged", stream=self.stream.name, why=error)
                 restarts = self._restart(1, restarts)
@@ -365,6 +400,7 @@ class ReplicatedDatabase(Database):
                 if ask_leader:
                     raise
                 ask_leader = True
+            messages = self._read(self._copy.end[0], ask_leader)
 
     def _restart(self, first: int, restarts: int) -> int:
         """Throw the copy away and load it from a message on; an owner's is never thrown away."""
@@ -434,7 +470,7 @@ class ReplicatedDatabase(Database):
     def _measure(self) -> None:
         with contextlib.suppress(StreamUnknown, StreamMissing):
             state = self.stream.state()
-            self.fill = Fill(state.bytes, state.max_bytes, self._living_bytes())
+            self.fill = self.fill._replace(bytes=state.bytes, max_bytes=state.max_bytes, living=self._living_bytes())
 
     def _living_bytes(self) -> int:
         connection = self._copy.connection

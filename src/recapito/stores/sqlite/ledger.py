@@ -12,6 +12,7 @@ from recapito.contracts.ledger import (
     DeadLetterGroup,
     DueDeliveries,
     LaneRow,
+    LaneVersions,
     Notice,
     ParkedKey,
     Settlement,
@@ -60,6 +61,9 @@ class SqliteLedger(AsyncStore):
 
     async def troubled_lanes(self, after: int, limit: int) -> list[LaneRow]:
         return await self._read(ledger_sql.troubled_lanes, after, limit)
+
+    async def lane_versions(self) -> LaneVersions:
+        return await self._read(ledger_sql.lane_versions)
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         return await self._write(ledger_sql.open_lane, id, topic, log_id, position)

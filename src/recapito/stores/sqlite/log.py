@@ -34,6 +34,7 @@ class SqliteLog(AsyncStore):
         self._untidy = True  # a deleted topic may have left entries
         self._damaged: dict[tuple[str, int, int, bytes], Damage] = {}  # records by their keys
         self._id = _id_of(database)
+        self.changes = 0
         super().__init__(database, threaded, journal)
 
     @property
@@ -47,6 +48,7 @@ class SqliteLog(AsyncStore):
     async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
         for mark in marks:
             self._damaged.pop(("document", 0, 0, f"{kind} {mark.key}".encode()), None)
+        self.changes += 1
         return await self._append(registry_sql.append_marked, segments, kind, marks)
 
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
@@ -83,9 +85,10 @@ class SqliteLog(AsyncStore):
         return await self._records(registry_sql.topics, after, limit)
 
     async def put_topic(self, topic: Topic) -> Topic:
-        return await self._write(registry_sql.put_topic, topic)
+        return await self._change(registry_sql.put_topic, topic)
 
     async def delete_topic(self, id: int) -> None:
+        self.changes += 1
         await self._worker(partial(self._leaving_room, self.database.write, registry_sql.delete_topic, id))
 
     async def subscription(self, topic: int, name: str, domain_topic: str | None = None) -> Subscription | None:
@@ -106,12 +109,13 @@ class SqliteLog(AsyncStore):
         return await self._records(registry_sql.domain_topic_subscriptions, topic, domain_topic, after, limit)
 
     async def put_subscription(self, subscription: Subscription) -> Subscription:
-        return await self._write(registry_sql.put_subscription, subscription)
+        return await self._change(registry_sql.put_subscription, subscription)
 
     async def delete_subscription(self, id: int) -> None:
-        await self._write(registry_sql.delete_subscription, id)
+        await self._change(registry_sql.delete_subscription, id)
 
     async def forget(self, id: int) -> None:
+        self.changes += 1
         await self._worker(partial(self._leaving_room, self.database.drain, registry_sql.forget, id))
 
     async def document(self, kind: str, key: str) -> bytes | None:
@@ -121,12 +125,12 @@ class SqliteLog(AsyncStore):
         return await self._records(registry_sql.documents, kind, after, limit)
 
     async def put_document(self, kind: str, key: str, content: bytes) -> None:
-        await self._write(registry_sql.put_document, kind, key, content)
+        await self._change(registry_sql.put_document, kind, key, content)
         self._damaged.pop(("document", 0, 0, f"{kind} {key}".encode()), None)
 
     async def delete_document(self, kind: str, key: str) -> bool:
         self._damaged.pop(("document", 0, 0, f"{kind} {key}".encode()), None)
-        return await self._write(registry_sql.delete_document, kind, key)
+        return await self._change(registry_sql.delete_document, kind, key)
 
     async def damaged_records(self) -> list[Damage]:
         return list(self._damaged.values())
@@ -134,6 +138,11 @@ class SqliteLog(AsyncStore):
     async def _record(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Read one record, and remember if it is damaged."""
         return await self._remembering(self._read(verb, *args, **kwargs))
+
+    async def _change(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Change a record. The worker runs calls in order, so a read that begins later sees the change."""
+        self.changes += 1
+        return await self._write(verb, *args, **kwargs)
 
     async def _append(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Append, and remember if the end of a log is damaged."""

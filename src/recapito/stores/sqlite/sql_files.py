@@ -16,13 +16,20 @@ T = TypeVar("T")
 
 HERE: Traversable = resources.files(__package__)
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_PART = re.compile(r"\{(\w+)\}")
 
 
 @cache
 def load(file: str) -> dict[str, str]:
-    """The statements of `queries/<file>.sql` by their names; each begins with a line `-- name: …`."""
+    """The statements of `queries/<file>.sql` by their names; each begins with a line `-- name: …`.
+
+    `{name}` stands for the statement of that name, which comes before.
+    """
     _, *parts = _NAME.split((HERE / "queries" / f"{file}.sql").read_text("utf-8"))
-    return {name: text.strip() for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    found: dict[str, str] = {}
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        found[name] = _PART.sub(lambda part: found[part[1]], text.strip())
+    return found
 
 
 @cache

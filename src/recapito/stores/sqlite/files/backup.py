@@ -26,7 +26,7 @@ def backup(data: Path, target: Path, progress: Callable[[str], None]) -> None:
     """Copy both files of a data directory to an empty one, as they are at one moment each."""
     if any(data.glob(COPY_MARKERS)):
         raise SettingsError(f"{data} belongs to a node of a cluster: use `recapito cluster backup`.")
-    _prepare(target, "The backup's directory")
+    prepare(target, "The backup's directory")
     with lock.no_trimming(data):
         for kind in (DISPATCH, LOG):
             progress(f"copying {kind.file}")
@@ -40,7 +40,7 @@ def restore(source: Path, data: Path, progress: Callable[[str], None] = lambda l
     for kind in (LOG, DISPATCH):
         if not (source / kind.file).exists():
             raise SettingsError(f"{source / kind.file} does not exist: {source} is not a complete backup.")
-    _prepare(data, "The data directory")
+    prepare(data, "The data directory")
     with ExitStack() as locks:
         for role in lock.ROLES:
             locks.enter_context(lock.lock_role(data, role))
@@ -51,7 +51,7 @@ def restore(source: Path, data: Path, progress: Callable[[str], None] = lambda l
             progress(f"restored {kind.file}")
 
 
-def _prepare(directory: Path, what: str) -> None:
+def prepare(directory: Path, what: str) -> None:
     """Make a directory, or check that it is empty except for locks."""
     try:
         make_directory(directory)

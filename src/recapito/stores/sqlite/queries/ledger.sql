@@ -1,44 +1,30 @@
 -- Lanes and parked deliveries. Texts of a lane are read as blobs: damaged ones need not be UTF-8.
 
--- name: lanes
+-- name: lane_states
 SELECT
     id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
     matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
     CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
     dropped_events, checksum
-FROM lane_state ORDER BY id
+FROM lane_state
+
+-- name: lanes
+{lane_states} ORDER BY id
 
 -- name: lane
-SELECT
-    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
-    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
-    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
-    dropped_events, checksum
-FROM lane_state WHERE id = ?
+{lane_states} WHERE id = ?
 
 -- name: some_lanes
-SELECT
-    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
-    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
-    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
-    dropped_events, checksum
-FROM lane_state WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
+{lane_states} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
 
 -- name: lanes_after
-SELECT
-    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
-    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
-    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
-    dropped_events, checksum
-FROM lane_state WHERE id > ? ORDER BY id LIMIT ?
+{lane_states} WHERE id > ? ORDER BY id LIMIT ?
 
 -- name: troubled_lanes
-SELECT
-    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
-    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
-    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
-    dropped_events, checksum
-FROM lane_state WHERE id > ? AND (parked > 0 OR hold <> ?) ORDER BY id LIMIT ?
+{lane_states} WHERE id > ? AND (parked > 0 OR hold <> ?) ORDER BY id LIMIT ?
+
+-- name: lane_versions
+SELECT count(*), total(version), ifnull(max(id), 0) FROM lane
 
 -- name: open_lane
 INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, checksum) VALUES (?, ?, ?, 1, ?, ?, 0, ?)

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.ledger import DueDeliveries, LaneRow, ParkedKey, Settlement, counts_added
+from recapito.contracts.ledger import DueDeliveries, LaneRow, LaneVersions, ParkedKey, Settlement, counts_added
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId, Parked
@@ -47,6 +47,11 @@ def lanes_after(connection: apsw.Connection, after: int, limit: int) -> list[Lan
 def troubled_lanes(connection: apsw.Connection, after: int, limit: int) -> list[LaneRow]:
     found = connection.execute(SQL["troubled_lanes"], (after, row.text(CLEAR), limit))
     return [row.lane(state) for state in found]
+
+
+def lane_versions(connection: apsw.Connection) -> LaneVersions:
+    ((lanes, versions, newest),) = connection.execute(SQL["lane_versions"])
+    return LaneVersions(lanes, versions, newest)
 
 
 def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> LaneRow:
