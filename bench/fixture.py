@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.process import Child, await_port, free_port
+from bench.process import Child, await_port
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
+from tests.kit.ports import free_port
 
 HOW_TO_INSTALL = "node and its modules are missing: install node, and run npm ci in tests/azurite and in tests/amqp"
 ACCOUNT = "/subscriptions/s/resourceGroups/bench/providers/Microsoft.Storage/storageAccounts/bench1"

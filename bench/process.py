@@ -93,12 +93,6 @@ def module(name: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", name, *arguments]
 
 
-def free_port() -> int:
-    """A port of this machine on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 @contextmanager
 def dead_port() -> Iterator[int]:
     """A port that is taken and refuses every connection."""

@@ -10,12 +10,13 @@ from azure.storage.blob import ContainerClient, ContainerSasPermissions, generat
 
 from bench import fixture
 from bench.lab import TURN_S, WARM_UP_S, Lab, Receiver
-from bench.process import Child, Machine, cpu_s, free_port, module
+from bench.process import Child, Machine, cpu_s, module
 from bench.report import Goal, Sample
 from bench.scenarios import Round
 from bench.server import GROUP, VERSION, Recapito, call
 from bench.uploader import Uploaded, Uploads
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
+from tests.kit.ports import free_port
 
 NAME = "front"
 ROUNDS = 3

@@ -10,12 +10,13 @@ import msgspec
 from bench import estate, visitor
 from bench.event import stamped, template
 from bench.lab import Lab, Receiver
-from bench.process import Child, Machine, await_port, dead_port, free_port, module, resident_mb
+from bench.process import Child, Machine, await_port, dead_port, module, resident_mb
 from bench.report import Goal, Sample
 from bench.scenarios import Round
 from bench.server import GROUP, Recapito, Target
 from bench.visitor import Order, Page
 from recapito.portal.format import short_id
+from tests.kit.ports import free_port
 
 NAME = "portal"
 ROUNDS = 1

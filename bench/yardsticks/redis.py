@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.process import Child, await_port, free_port
+from bench.process import Child, await_port
+from tests.kit.ports import free_port
 
 HOW_TO_INSTALL = "redis-server is missing: `apt-get install redis-server` (Debian), or set REDIS_SERVER to its path"
 

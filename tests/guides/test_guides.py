@@ -18,7 +18,7 @@ from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_K
 from recapito.settings import settings
 from tests.azurite.server import Azurite
 from tests.guides.page import NAMES, PAGES, block, blocks, check_command, commands
-from tests.kit.launch import free_port
+from tests.kit.ports import free_port
 from tests.system.machine import receiver, server, until
 
 BIN = Path(sys.executable).parent

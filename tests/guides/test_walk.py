@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.launch import free_port
+from tests.kit.ports import free_port
 from tests.system.machine import until
 
 ROOT = Path(__file__).parents[2]

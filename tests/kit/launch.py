@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,9 +51,3 @@ def node(folder: Path, library: Path) -> str:
     return (library.exists() and shutil.which("node")) or skip(
         f"node and {where}/node_modules are needed: run npm ci in {where}"
     )
-
-
-def free_port() -> int:
-    """A port of loopback at which nothing listens now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -20,6 +19,7 @@ from recapito.stores.jetstream.client import JetStreamOptions
 from recapito.stores.jetstream.link import Link
 from recapito.stores.jetstream.stream import JetStreamStream
 from recapito.stores.jetstream.streams import JetStreamStreams, connect, create
+from tests.kit.ports import free_ports
 
 SERVER = Path(sys.executable).with_name("nats-server")
 READY_S = 20.0
@@ -215,14 +215,3 @@ def single(directory: Path, config: str) -> Iterator[tuple[int, str]]:
     finally:
         process.kill()
         process.wait()
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nothing listens on, and that no client gets: below those that Linux gives out."""
-    chosen: list[int] = []
-    while len(chosen) < count:
-        port = random.randrange(10_000, 32_000)
-        with contextlib.suppress(OSError), socket.socket() as each:
-            each.bind(("127.0.0.1", port))
-            chosen += [] if port in chosen else [port]
-    return chosen

@@ -14,7 +14,8 @@ from recapito.composition import cluster_setup
 from recapito.domain import limits
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
-from tests.kit.nats_cluster import NatsCluster, free_ports
+from tests.kit.nats_cluster import NatsCluster
+from tests.kit.ports import free_ports
 from tests.system.machine import Server, events, until
 
 NAMES = ("one", "two")

@@ -24,7 +24,7 @@ from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_K
 from recapito.identity.certificate import prepare
 from tests.azurite.server import Azurite, running
 from tests.clients.javascript import Node
-from tests.kit.launch import free_port
+from tests.kit.ports import free_port
 from tests.system.machine import GROUP, VERSION, Receiver, Server, receiver, server, until
 
 pytestmark = pytest.mark.xdist_group("azurite")

@@ -12,7 +12,7 @@ from recapito.api.blob_front.front import BlobFront
 from recapito.api.blob_front.passing import PATIENCE_S, take_head, take_some
 from recapito.api.blob_front.storage_service import StorageService
 from tests.intake.blob_bench import THERE, Bench, run
-from tests.kit.launch import free_port
+from tests.kit.ports import free_port
 from tests.sim.loop import SimLoop
 from tests.sim.loop import run as simulate
 
