@@ -167,13 +167,13 @@ def test_news_wake_the_other_nodes(play: Callable[[Story], None]) -> None:
         await two.lease()
         assert not hearing.done()
         assert await one.put_lease(Lease(term=1), held) is not None
-        await asyncio.wait_for(hearing, 5)
+        await asyncio.wait_for(hearing, 20)
         assert (await two.lease()).lease == Lease(term=1)
         hearing = asyncio.create_task(one.changed())
         await asyncio.sleep(0)
         await one.lease()
         await two.ask_to_drain("a", True)
-        await asyncio.wait_for(hearing, 5)
+        await asyncio.wait_for(hearing, 20)
 
     play(story)
 
@@ -188,7 +188,7 @@ def test_a_member_can_have_news(play: Callable[[Story], None]) -> None:
         await two.members()
         assert not hearing.done()
         await one.announce(told, news=True)
-        await asyncio.wait_for(hearing, 5)
+        await asyncio.wait_for(hearing, 20)
         assert [seen.member for seen in await two.members()] == [told]
 
     play(story)

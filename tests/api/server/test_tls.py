@@ -48,7 +48,7 @@ def test_publishing_over_tls(files: CertificateFiles) -> None:
                 plain_writer.close()
                 writer.transport.pause_reading()  # type: ignore[attr-defined] # it never sees our goodbye
                 server.stop()
-                await asyncio.wait_for(serving, 4)
+                await asyncio.wait_for(serving, 20)
                 writer.transport.abort()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
