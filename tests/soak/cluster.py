@@ -15,6 +15,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -267,11 +268,14 @@ class Load:
             thread.join()
 
 
-def soak_cluster(rounds: int, seed: int, partitions: int = 1) -> list[str]:
-    """Run rounds of faults; everything that went wrong. The last line that it prints is the record.
+def soak_cluster(
+    rounds: int, seed: int, partitions: int = 1, faults: Iterable[str] = FAULTS, journals: Path | None = None
+) -> list[str]:
+    """Run rounds of these faults; everything that went wrong. The last line that it prints is the record.
 
     The seed also chooses the first fault, so that short runs with several seeds meet all of them. A run that is broken
     off, by Ctrl-C or by a cluster that does not heal, prints the record of the rounds that it has finished.
+    The journals of all machines are kept in a directory, if one is named.
     """
     rng, books, wrong, done = random.Random(seed), Books(), [], Counter[str]()
     began = time.monotonic()
@@ -292,7 +296,7 @@ def soak_cluster(rounds: int, seed: int, partitions: int = 1) -> list[str]:
                 topic: cluster.manage("POST", f"{GROUP}/topics/{topic}/listKeys")["key1"] for topic in cluster.topics
             }
             load = Load(books, keys)
-            names = list(FAULTS)
+            names = list(faults)
             for number in range(rounds):
                 name = names[(seed + number) % len(names)]
                 print(f"{number + 1}/{rounds} after {(time.monotonic() - began) / 60:.0f} min: ", end="", flush=True)
@@ -303,6 +307,8 @@ def soak_cluster(rounds: int, seed: int, partitions: int = 1) -> list[str]:
         finally:
             if load is not None:
                 load.end()
+            if journals is not None:
+                cluster.lab.keep_journals(journals)
             cluster.lab.tear_down()
             if hooks is not None:
                 hooks.close()
@@ -322,7 +328,9 @@ def _round(cluster: Cluster, books: Books, load: Load, name: str, rng: random.Ra
     seconds = FAULTS[name](cluster, owner, rng)
     threading.Event().wait(seconds)
     cluster.heal()
+    healed = time.monotonic()
     now = cluster.owner()
+    whole_s = time.monotonic() - healed
     began = load.acknowledged
     wrong = [] if until(lambda: load.acknowledged > began + 50, PATIENCE_S) else ["publishing stands still"]
     with books.lock:
@@ -342,7 +350,8 @@ def _round(cluster: Cluster, books: Books, load: Load, name: str, rng: random.Ra
             wrong.append(f"{len(invented)} events arrived at {path} that nobody published")
     repeats = ", ".join(f"{books.repeated(path) - before[path]} again at {path}" for path in PATHS)
     print(
-        f"{name} for {seconds:.1f} s: owner {owner} -> {now}, {load.acknowledged - acknowledged} acknowledged, "
+        f"{name} for {seconds:.1f} s: owner {owner} -> {now}, whole {whole_s:.1f} s after it was healed, "
+        f"{load.acknowledged - acknowledged} acknowledged, "
         f"silent for {load.longest:.1f} s at most, {repeats}{'; WRONG' if wrong else ''}",
         flush=True,
     )
