@@ -8,6 +8,7 @@ import argparse
 import http.client
 import itertools
 import random
+import signal
 import sys
 import threading
 import time
@@ -44,6 +45,8 @@ def main() -> int:
 
         if unknown := set(options.fault) - FAULTS.keys():
             parser.error(f"no such fault: {', '.join(sorted(unknown))}; there are: {', '.join(FAULTS)}")
+        for number in (signal.SIGINT, signal.SIGTERM):  # a run that is broken off cleans up, and prints its record
+            signal.signal(number, signal.default_int_handler)
         wrong = soak_cluster(
             options.cluster, options.seed, options.partitions, options.fault or FAULTS, options.journals
         )

@@ -25,6 +25,7 @@ from typing import Any
 from recapito.composition import cluster_setup
 from recapito.domain import limits
 from recapito.domain.cluster.partition import home_of
+from recapito.peers.monitor import ask_monitor
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
 from tests.soak.books import Books
@@ -133,11 +134,32 @@ class Cluster:
             else:
                 self.start_machine(machine)
 
+    def mend(self) -> list[str]:
+        """Follow the remedy for copies that lack messages, once a node tells of one: empty that server. Those emptied.
+
+        A bit that flipped costs a server a part of its copy, which NATS does not replace by itself.
+        """
+        told = " ".join(why for node in NODES for why in self._checks(node).values() if " lacks " in why)
+        lacking = [server for server in SERVERS if f"//{address(server)}:" in told and self._lacks(server)]
+        for server in lacking:
+            self.wipe(server)
+        return lacking
+
+    def _lacks(self, server: str) -> bool:
+        """Whether a server's copies lack messages even now: the nodes look at them once a minute."""
+        with suppress(OSError):
+            told = ask_monitor(f"http://{address(server)}:8222", "recapito_L")
+            return any(copy.missing for copy in told.copies.values())
+        return False
+
     def _supervise(self) -> None:
-        """Start nodes again that ended because the servers did not answer, as systemd does."""
+        """Start nodes again that ended because the servers did not answer, as systemd does. Other ends are defects."""
         for node in NODES:
-            if self.lab.exit_code(node) == os.EX_TEMPFAIL:
+            code = self.lab.exit_code(node)
+            if code == os.EX_TEMPFAIL:
                 self.start_machine(node)
+            elif code is not None:
+                raise TimeoutError(f"{node} ended with {code}: {self._said(node)}")
 
     def start_machine(self, machine: str) -> None:
         if machine in SERVERS:
@@ -185,11 +207,16 @@ class Cluster:
         """The owners of all partitions that have one, if all nodes agree about them."""
         seen = []
         for node in NODES:
-            with suppress(OSError, ValueError), urllib.request.urlopen(_ready_url(node), timeout=3) as answer:
-                checks = json.load(answer)["checks"]
-                told = [checks.get(f"partition {number}", "") for number in range(self._partitions)]
-                seen.append([text.split("'")[1] for text in told if text.startswith("ok: node '")])
-        return seen[0] if len(seen) == len(NODES) and seen[0] == seen[1] else []
+            checks = self._checks(node)
+            told = [checks.get(f"partition {number}", "") for number in range(self._partitions)]
+            seen.append([text.split("'")[1] for text in told if text.startswith("ok: node '")])
+        return seen[0] if seen[0] == seen[1] else []
+
+    def _checks(self, node: str) -> dict[str, str]:
+        """The checks of a node that is ready; none of another one."""
+        with suppress(OSError, ValueError), urllib.request.urlopen(_ready_url(node), timeout=3) as answer:
+            return dict(json.load(answer)["checks"])
+        return {}
 
     def _said(self, node: str) -> str:
         """The last words of a node."""
@@ -322,6 +349,7 @@ def soak_cluster(
 
 
 def _round(cluster: Cluster, books: Books, load: Load, name: str, rng: random.Random) -> list[str]:
+    mended = cluster.mend()
     owner, before = cluster.owner(), {path: books.repeated(path) for path in PATHS}
     load.begin_round()
     acknowledged = load.acknowledged
@@ -349,8 +377,9 @@ def _round(cluster: Cluster, books: Books, load: Load, name: str, rng: random.Ra
         if invented := books.invented(path):
             wrong.append(f"{len(invented)} events arrived at {path} that nobody published")
     repeats = ", ".join(f"{books.repeated(path) - before[path]} again at {path}" for path in PATHS)
+    emptied = "".join(f"{server} emptied, " for server in mended)
     print(
-        f"{name} for {seconds:.1f} s: owner {owner} -> {now}, whole {whole_s:.1f} s after it was healed, "
+        f"{emptied}{name} for {seconds:.1f} s: owner {owner} -> {now}, whole {whole_s:.1f} s after it was healed, "
         f"{load.acknowledged - acknowledged} acknowledged, "
         f"silent for {load.longest:.1f} s at most, {repeats}{'; WRONG' if wrong else ''}",
         flush=True,
