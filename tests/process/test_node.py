@@ -180,7 +180,7 @@ def test_a_claim_that_fails_is_tried_again_under_the_same_lease() -> None:
 
 
 def test_a_claim_that_never_succeeds_lets_others_try() -> None:
-    """After fifteen seconds the lease is free again, and the node waits as one that was fenced."""
+    """After fifteen seconds the lease is free again, and the node waits ten seconds."""
 
     async def story(world: World) -> None:
         world.fence.broken = True
@@ -189,6 +189,21 @@ def test_a_claim_that_never_succeeds_lets_others_try() -> None:
         assert await world.until(lambda: world.board.leases[0][0].free) < 17
         world.fence.broken = False
         assert 8 < await world.until(lambda: world.owners == ["a"]) < 12
+
+    play(story)
+
+
+@pytest.mark.parametrize("minutes", [1, 10])
+def test_streams_that_come_back_have_an_owner_soon(minutes: int) -> None:
+    """However long the streams did not answer the only node, it owns within twelve seconds after they do."""
+
+    async def story(world: World) -> None:
+        world.fence.broken = True
+        world.start("a")
+        await world.run(60 * minutes)
+        assert world.owners == []
+        world.fence.broken = False
+        assert await world.until(lambda: world.owners == ["a"]) < 12
 
     play(story)
 

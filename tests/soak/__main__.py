@@ -8,6 +8,7 @@ import argparse
 import http.client
 import itertools
 import random
+import signal
 import sys
 import threading
 import time
@@ -35,11 +36,20 @@ def main() -> int:
     parser.add_argument("--disk-mb", type=int, default=1024, help="size of the volume, if one can be mounted; 0: none")
     parser.add_argument("--cluster", type=int, default=0, metavar="ROUNDS", help="rounds on a cluster; needs root")
     parser.add_argument("--partitions", type=int, default=1, help="of the cluster")
+    parser.add_argument("--fault", action="append", default=[], metavar="NAME", help="of rounds; may repeat")
+    parser.add_argument("--journals", type=Path, metavar="DIRECTORY", help="keep those of a cluster's machines there")
     options = parser.parse_args()
     if options.cluster:
         from tests.soak.cluster import soak_cluster
+        from tests.soak.cluster_faults import FAULTS
 
-        wrong = soak_cluster(options.cluster, options.seed, options.partitions)
+        if unknown := set(options.fault) - FAULTS.keys():
+            parser.error(f"no such fault: {', '.join(sorted(unknown))}; there are: {', '.join(FAULTS)}")
+        for number in (signal.SIGINT, signal.SIGTERM):  # a run that is broken off cleans up, and prints its record
+            signal.signal(number, signal.default_int_handler)
+        wrong = soak_cluster(
+            options.cluster, options.seed, options.partitions, options.fault or FAULTS, options.journals
+        )
         print(*wrong, sep="\n")
         return 1 if wrong else 0
     with TemporaryDirectory() as place, small_disk(Path(place), options.disk_mb) as mounted:

@@ -15,6 +15,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any
 from recapito.composition import cluster_setup
 from recapito.domain import limits
 from recapito.domain.cluster.partition import home_of
+from recapito.peers.monitor import ask_monitor
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
 from tests.soak.books import Books
@@ -132,11 +134,32 @@ class Cluster:
             else:
                 self.start_machine(machine)
 
+    def mend(self) -> list[str]:
+        """Follow the remedy for copies that lack messages, once a node tells of one: empty that server. Those emptied.
+
+        A bit that flipped costs a server a part of its copy, which NATS does not replace by itself.
+        """
+        told = " ".join(why for node in NODES for why in self._checks(node).values() if " lacks " in why)
+        lacking = [server for server in SERVERS if f"//{address(server)}:" in told and self._lacks(server)]
+        for server in lacking:
+            self.wipe(server)
+        return lacking
+
+    def _lacks(self, server: str) -> bool:
+        """Whether a server's copies lack messages even now: the nodes look at them once a minute."""
+        with suppress(OSError):
+            told = ask_monitor(f"http://{address(server)}:8222", "recapito_L")
+            return any(copy.missing for copy in told.copies.values())
+        return False
+
     def _supervise(self) -> None:
-        """Start nodes again that ended because the servers did not answer, as systemd does."""
+        """Start nodes again that ended because the servers did not answer, as systemd does. Other ends are defects."""
         for node in NODES:
-            if self.lab.exit_code(node) == os.EX_TEMPFAIL:
+            code = self.lab.exit_code(node)
+            if code == os.EX_TEMPFAIL:
                 self.start_machine(node)
+            elif code is not None:
+                raise TimeoutError(f"{node} ended with {code}: {self._said(node)}")
 
     def start_machine(self, machine: str) -> None:
         if machine in SERVERS:
@@ -184,11 +207,16 @@ class Cluster:
         """The owners of all partitions that have one, if all nodes agree about them."""
         seen = []
         for node in NODES:
-            with suppress(OSError, ValueError), urllib.request.urlopen(_ready_url(node), timeout=3) as answer:
-                checks = json.load(answer)["checks"]
-                told = [checks.get(f"partition {number}", "") for number in range(self._partitions)]
-                seen.append([text.split("'")[1] for text in told if text.startswith("ok: node '")])
-        return seen[0] if len(seen) == len(NODES) and seen[0] == seen[1] else []
+            checks = self._checks(node)
+            told = [checks.get(f"partition {number}", "") for number in range(self._partitions)]
+            seen.append([text.split("'")[1] for text in told if text.startswith("ok: node '")])
+        return seen[0] if seen[0] == seen[1] else []
+
+    def _checks(self, node: str) -> dict[str, str]:
+        """The checks of a node that is ready; none of another one."""
+        with suppress(OSError, ValueError), urllib.request.urlopen(_ready_url(node), timeout=3) as answer:
+            return dict(json.load(answer)["checks"])
+        return {}
 
     def _said(self, node: str) -> str:
         """The last words of a node."""
@@ -267,11 +295,14 @@ class Load:
             thread.join()
 
 
-def soak_cluster(rounds: int, seed: int, partitions: int = 1) -> list[str]:
-    """Run rounds of faults; everything that went wrong. The last line that it prints is the record.
+def soak_cluster(
+    rounds: int, seed: int, partitions: int = 1, faults: Iterable[str] = FAULTS, journals: Path | None = None
+) -> list[str]:
+    """Run rounds of these faults; everything that went wrong. The last line that it prints is the record.
 
     The seed also chooses the first fault, so that short runs with several seeds meet all of them. A run that is broken
     off, by Ctrl-C or by a cluster that does not heal, prints the record of the rounds that it has finished.
+    The journals of all machines are kept in a directory, if one is named.
     """
     rng, books, wrong, done = random.Random(seed), Books(), [], Counter[str]()
     began = time.monotonic()
@@ -292,7 +323,7 @@ def soak_cluster(rounds: int, seed: int, partitions: int = 1) -> list[str]:
                 topic: cluster.manage("POST", f"{GROUP}/topics/{topic}/listKeys")["key1"] for topic in cluster.topics
             }
             load = Load(books, keys)
-            names = list(FAULTS)
+            names = list(faults)
             for number in range(rounds):
                 name = names[(seed + number) % len(names)]
                 print(f"{number + 1}/{rounds} after {(time.monotonic() - began) / 60:.0f} min: ", end="", flush=True)
@@ -303,6 +334,8 @@ def soak_cluster(rounds: int, seed: int, partitions: int = 1) -> list[str]:
         finally:
             if load is not None:
                 load.end()
+            if journals is not None:
+                cluster.lab.keep_journals(journals)
             cluster.lab.tear_down()
             if hooks is not None:
                 hooks.close()
@@ -316,13 +349,16 @@ def soak_cluster(rounds: int, seed: int, partitions: int = 1) -> list[str]:
 
 
 def _round(cluster: Cluster, books: Books, load: Load, name: str, rng: random.Random) -> list[str]:
+    mended = cluster.mend()
     owner, before = cluster.owner(), {path: books.repeated(path) for path in PATHS}
     load.begin_round()
     acknowledged = load.acknowledged
     seconds = FAULTS[name](cluster, owner, rng)
     threading.Event().wait(seconds)
     cluster.heal()
+    healed = time.monotonic()
     now = cluster.owner()
+    whole_s = time.monotonic() - healed
     began = load.acknowledged
     wrong = [] if until(lambda: load.acknowledged > began + 50, PATIENCE_S) else ["publishing stands still"]
     with books.lock:
@@ -341,8 +377,10 @@ def _round(cluster: Cluster, books: Books, load: Load, name: str, rng: random.Ra
         if invented := books.invented(path):
             wrong.append(f"{len(invented)} events arrived at {path} that nobody published")
     repeats = ", ".join(f"{books.repeated(path) - before[path]} again at {path}" for path in PATHS)
+    emptied = "".join(f"{server} emptied, " for server in mended)
     print(
-        f"{name} for {seconds:.1f} s: owner {owner} -> {now}, {load.acknowledged - acknowledged} acknowledged, "
+        f"{emptied}{name} for {seconds:.1f} s: owner {owner} -> {now}, whole {whole_s:.1f} s after it was healed, "
+        f"{load.acknowledged - acknowledged} acknowledged, "
         f"silent for {load.longest:.1f} s at most, {repeats}{'; WRONG' if wrong else ''}",
         flush=True,
     )

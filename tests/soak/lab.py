@@ -6,6 +6,7 @@ have a second cable to this machine, on which clients and webhooks are, so that 
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -197,6 +198,16 @@ class Lab:
         with suppress(OSError), urllib.request.urlopen(f"http://{address(server)}:8222/healthz", timeout=3) as answer:
             return bool(answer.status == 200)
         return False
+
+    def keep_journals(self, directory: Path) -> None:
+        """Copy what all machines wrote into a directory, and what the servers say of their streams now."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for path in (*self._directory.glob("*.out"), *self._directory.glob("*.log")):
+            shutil.copy(path, directory)
+        for server in SERVERS:
+            url = f"http://{address(server)}:8222/jsz?streams=true&raft=true"
+            with suppress(OSError), urllib.request.urlopen(url, timeout=3) as answer:
+                (directory / f"{server}.jsz.json").write_bytes(answer.read())
 
     def _start(self, machine: str, command: list[str], environment: dict[str, str]) -> None:
         with (self._directory / f"{machine}.out").open("ab") as log:

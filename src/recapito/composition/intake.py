@@ -223,7 +223,7 @@ def make_intake(
         estate=estate,
         partition_services=called,
         spread=spread,
-        warnings=partial(_warnings, status, file),
+        warnings=partial(_warnings, status, file, cluster),
     )
     janitor = _make_janitor(settings, stores, journal, disk, publisher)
     front = make_blob_front(settings, stores, keyring, publisher, clock, journal)
@@ -248,10 +248,13 @@ def _make_partition_services(
     return PartitionServices(NoticeTaker(publisher, stores.registry), sources)
 
 
-def _warnings(status: DispatchStatus, file: EstateFile | None) -> dict[str, str | None]:
+def _warnings(
+    status: DispatchStatus, file: EstateFile | None, cluster: Callable[[], ClusterView] | None
+) -> dict[str, str | None]:
     """The parts that a person should look at, though the server is ready."""
     found = {"estate": None if file is None else file.problem, "destinations": status.refused()}
-    return {part: reason for part, reason in found.items() if reason}
+    of_cluster = {} if cluster is None else {f"cluster {name}": why for name, why in cluster().warnings.items()}
+    return {part: reason for part, reason in {**found, **of_cluster}.items() if reason}
 
 
 def _make_disk_watch(settings: Settings, stores: Stores, journal: Journal) -> DiskWatch | None:
@@ -384,7 +387,7 @@ async def _readiness(
     cluster: Callable[[], ClusterView] | None,
 ) -> Mapping[str, str | None]:
     damage = stores.damage() or None
-    problems = {} if cluster is None else {"cluster": next(iter(cluster().problems.values()), None)}
+    problems = {} if cluster is None else {"cluster": cluster().failure}
     reasons = {
         "store": await _store_problem(stores.log) or damage,
         "disk": None if damage else closed(),

@@ -250,7 +250,7 @@ class Keeper:
             except StoreFailed as error:
                 self._journal("node.claim_failed", error=str(error))
                 await node.pause(CLAIM_PAUSE_NS, stopping)
-        self._watch = rules.fenced(self._watch, node.monotonic())
+        self._watch = rules.unclaimed(self._watch, node.monotonic())
         return False
 
     async def _own(self, keeping: "asyncio.Task[None]", stopping: asyncio.Event) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from recapito.errors import ClusterUnreachable, SettingsError, StoreLost, VolumeFull
+from recapito.errors import ClusterUnreachable, SettingsError, StoreFailed, StoreLost, VolumeFull
 
 C = TypeVar("C")
 
@@ -80,6 +80,9 @@ def run_configured(kind: type[C], start: Callable[[C], Coroutine[Any, Any, None]
         return os.EX_TEMPFAIL if isinstance(error, VolumeFull | ClusterUnreachable) else os.EX_CONFIG
     except StoreLost:
         return os.EX_UNAVAILABLE
+    except StoreFailed as error:
+        print(f"recapito: {error}", file=sys.stderr, flush=True)
+        return os.EX_TEMPFAIL
     return os.EX_OK
 
 

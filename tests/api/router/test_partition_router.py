@@ -289,6 +289,16 @@ def test_readiness_shows_the_warnings_of_own_partitions() -> None:
     assert told["checks"] == {"partition 0": "it starts, or does not answer", "partition 1": "store: full"}
 
 
+def test_a_server_that_is_away_takes_no_node_out_of_service() -> None:
+    """A problem that all nodes share is shown once, and leaves them ready."""
+    answer = GatheredAnswer(200, [], json.dumps({"checks": {"store": "ok", "cluster monitors": "it is away"}}).encode())
+    owned = [PartitionView(number, NodeState.OWNER, "b") for number in range(2)]
+    view = ClusterView("b", NodeState.OWNER, partitions=owned, problems={"monitors": "it is away"})
+    status, told = readiness_of_all(view, {0: answer, 1: answer}, True)
+    assert (status, told["status"]) == (200, "degraded")
+    assert [name for name, why in told["checks"].items() if why == "it is away"] == ["monitors"]
+
+
 def test_a_forwarded_request_is_not_forwarded_again() -> None:
     """A node that does not own its partition refuses it. A header that no node signed changes nothing."""
 

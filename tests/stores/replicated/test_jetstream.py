@@ -8,6 +8,7 @@ import pytest
 from recapito.contracts.stream import StreamUnknown
 from recapito.errors import SettingsError
 from recapito.stores.jetstream import checks
+from recapito.stores.jetstream.link import start_loop
 from recapito.stores.jetstream.streams import connect, create
 from tests.kit.nats_cluster import NatsCluster
 
@@ -117,3 +118,13 @@ def test_a_file_that_is_missing_is_refused(nats: NatsCluster, tmp_path: Path) ->
     """The certificate authority of [cluster] must exist."""
     with pytest.raises(SettingsError, match=r"none\.pem cannot be used for TLS"):
         connect(nats.options("t1", ca=tmp_path / "none.pem"))
+
+
+def test_the_loop_of_a_connection_runs_before_it_is_used() -> None:
+    """A node on a busy machine ended with "the connection is closed" because its loop had not begun to run yet."""
+    for _ in range(50):
+        loop, thread = start_loop("test")
+        assert loop.is_running()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

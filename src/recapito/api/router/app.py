@@ -83,7 +83,8 @@ def readiness_of_all(
 ) -> tuple[int, dict[str, Any]]:
     """Ready while every partition has an owner, and those that this node owns are ready; with their warnings."""
     checks = {}
-    warnings: dict[str, str] = {}
+    warnings: dict[str, str] = view.warnings
+    of_cluster = {f"cluster {name}" for name in view.warnings}  # each partition tells them too
     for partition in view.partitions:
         answer = near.get(partition.number)
         if not partition.owner:
@@ -93,7 +94,8 @@ def readiness_of_all(
         elif answer is None or answer.status != 200:
             checks[partition.number] = _why(answer)
         else:
-            warnings |= {f"partition {partition.number} {name}": reason for name, reason in _failing(answer).items()}
+            own = {name: reason for name, reason in _failing(answer).items() if name not in of_cluster}
+            warnings |= {f"partition {partition.number} {name}": reason for name, reason in own.items()}
     ready = bool(view.partitions) and not checks
     body: dict[str, Any] = {"status": "not ready" if not ready else "degraded" if warnings else "ready"}
     if details:
@@ -119,7 +121,7 @@ def _failing(answer: GatheredAnswer) -> dict[str, str]:
 
 
 def readiness(view: ClusterView, details: bool) -> tuple[int, dict[str, Any]]:
-    """Ready while an owner is known; the problems of the cluster are warnings here, and failures at the owner."""
+    """Ready while an owner is known; all problems of the cluster are warnings here."""
     ready = bool(view.owner)
     body: dict[str, Any] = {"status": "ready" if ready else "not ready"}
     if details:

@@ -1,9 +1,9 @@
 """The lease of the owner: who may *try* to own. The streams' fence decides who owns.
 
 The law: a standby tries only if the lease was absent in two looks at least two seconds apart, or if its holder gave it
-up. A node that was fenced waits before it tries again, unless another node has held the lease since. An owner sends
-nothing unless its lease was renewed within the last four seconds, so that an owner that was paused sends at most one
-window.
+up. A node that was fenced, or whose claim failed, waits before it tries again, unless another node has held the lease
+since. An owner sends nothing unless its lease was renewed within the last four seconds, so that an owner that was
+paused sends at most one window.
 """
 
 from typing import NamedTuple
@@ -74,6 +74,14 @@ def fenced(watch: LeaseWatch, now: int) -> LeaseWatch:
     """Another node wrote to the streams: wait ten seconds, then twice as long each time."""
     pause = FENCED_PAUSE_NS << min(watch.fenced, FENCED_DOUBLINGS)
     return LeaseWatch(fenced=watch.fenced + 1, not_before=now + pause)
+
+
+def unclaimed(watch: LeaseWatch, now: int) -> LeaseWatch:
+    """The streams did not answer a claim: let others try, and try again in ten seconds, however often that happens.
+
+    The wait must not grow: streams that come back after a long time would stand still for as long as it is.
+    """
+    return watch._replace(absent_since=None, not_before=now + FENCED_PAUSE_NS)
 
 
 def owned(watch: LeaseWatch, since: int, now: int) -> LeaseWatch:

@@ -7,6 +7,10 @@ import msgspec
 
 from recapito.domain.cluster.member import NodeState
 
+NOT_READY = ("peers", "sync")
+"""The problems with which a node should get no requests: it does not reach the servers, or these may lose what it
+acknowledges. With any other it does all that it can, and so do the other nodes, which have the same problem."""
+
 
 class StreamCopy(msgspec.Struct, frozen=True):
     """A node's copy of a stream: how far it is, how far the stream is, and how full. `doubt`: an outcome is unknown."""
@@ -61,6 +65,16 @@ class ClusterView(msgspec.Struct, frozen=True):
     problems: dict[str, str] = {}
     replica_lag: dict[str, int] = {}
     partitions: list[PartitionView] = []
+
+    @property
+    def failure(self) -> str | None:
+        """The problem for which this node is not ready."""
+        return next((self.problems[name] for name in NOT_READY if name in self.problems), None)
+
+    @property
+    def warnings(self) -> dict[str, str]:
+        """The problems with which it is ready nevertheless, by their check."""
+        return {name: why for name, why in self.problems.items() if name not in NOT_READY}
 
 
 class Findings(NamedTuple):

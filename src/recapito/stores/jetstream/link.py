@@ -20,13 +20,21 @@ ANSWER_S = 3.0
 GRACE_S = 1.0  # for the loop to report an answer that did not come
 
 
+def start_loop(name: str) -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
+    """An event loop that runs in a thread of this name. On a busy machine a thread has started long before its loop."""
+    loop, runs = asyncio.new_event_loop(), threading.Event()
+    loop.call_soon(runs.set)
+    thread = threading.Thread(target=loop.run_forever, name=name, daemon=True)
+    thread.start()
+    runs.wait()
+    return loop, thread
+
+
 class Link:
     """A client in a thread of its own. Its verbs block the calling thread."""
 
     def __init__(self, options: JetStreamOptions, journal: Journal = silent) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="nats", daemon=True)
-        self._thread.start()
+        self._loop, self._thread = start_loop("nats")
         try:
             self._client = self._wait(open_client(options, journal), CONNECT_S)
         except BaseException:
