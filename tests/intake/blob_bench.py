@@ -26,9 +26,9 @@ ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storage
 THERE = BlobFacts("text/plain", 5, "BlockBlob", '"0x1"', NOW // SECOND)
 
 
-def change(method: str = "PUT", account: str = "orders1") -> BlobChange:
+def change(method: str = "PUT", account: str = "orders1", query: str = "") -> BlobChange:
     headers = {"host": "h", "x-ms-blob-type": "BlockBlob", "content-length": "5"}
-    found = read_change(method, f"/{account}/box/a.txt", headers if method == "PUT" else {"host": "h"})
+    found = read_change(method, f"/{account}/box/a.txt{query}", headers if method == "PUT" else {"host": "h"})
     assert found is not None
     return found
 
@@ -40,9 +40,11 @@ class Bench:
         self.closed: str | None = None
         self.log = ScriptedLog(script)
         self.notes = MemoryNotes()
-        self.clock = ManualClock(NOW)
+        self.clock = self.wall = ManualClock(NOW)
         self.blob: BlobFacts | None = None
         self.unreachable = self.unknown_key = False
+        self.answers = asyncio.Event()  # cleared: the storage service keeps a question waiting
+        self.answers.set()
         self.keyring = Keyring(self.log, SecretBox.in_memory())
         self.journal: list[str] = []
         self.publisher = Publisher(self.log, self.clock, lambda: None, lambda: self.closed, wall=self.clock)
@@ -58,6 +60,7 @@ class Bench:
             raise OSError("no connection has the key")
 
     async def look(self, change: BlobChange) -> BlobFacts | None:
+        await self.answers.wait()
         if self.unreachable:
             raise OSError("nothing listens there")
         return self.blob
@@ -68,7 +71,7 @@ class Bench:
             ReportedAccounts(self.log, self.keyring.find),
             self.publisher,
             self.clock,
-            self.clock,
+            self.wall,
             self,
             self.notes,
             lambda event, **_: self.journal.append(event),

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from recapito.clock import ManualClock
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.domain import limits
@@ -138,6 +139,86 @@ def test_a_crash_after_the_request(method: str, before: BlobFacts | None, after:
         await bench.restart()
         assert len(await bench.events(topic)) == events
         assert bench.notes.left() == []
+
+    run(test)
+
+
+def test_the_next_change_of_a_blob_waits_for_one_in_doubt() -> None:
+    """A blob that is deleted before a restart has looked for it was there: both events, in this order."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic("blobs")
+        assert await bench.reporter().begin(change(), "http") is not None
+        bench.blob, reporter = THERE, bench.reporter()
+        bench.unreachable = True
+        with pytest.raises(OSError, match="nothing listens"):
+            await reporter.begin(change("DELETE"), "http")
+        bench.unreachable = False
+        note = await reporter.begin(change("DELETE"), "http")
+        assert note is not None and bench.notes.left() == [note]
+        bench.blob = None
+        await reporter.made(note, {})
+        created, deleted = await bench.events(topic)
+        assert [event["data"]["api"] for event in (created, deleted)] == ["PutBlob", "DeleteBlob"]
+        assert created["data"]["sequencer"] < deleted["data"]["sequencer"]
+
+    run(test)
+
+
+def test_a_change_in_doubt_is_settled_once() -> None:
+    """The loop and a client's next change look at it together; it has one event."""
+
+    async def test(bench: Bench) -> None:
+        topic, reporter = await bench.topic("blobs"), bench.reporter()
+        note = await reporter.begin(change(), "http")
+        assert note is not None
+        reporter.doubtful(note)
+        bench.blob = THERE
+        bench.answers.clear()
+        running = [asyncio.create_task(reporter.run()), asyncio.create_task(reporter.begin(change(), "http"))]
+        await asyncio.sleep(0)
+        bench.answers.set()
+        assert await running[1] is not None
+        running[0].cancel()
+        assert len(await bench.events(topic)) == 1
+
+    run(test)
+
+
+def test_sequencers_are_in_the_order_of_the_answers() -> None:
+    """A change whose length must be asked for is stored after a later one, and has the lower sequencer."""
+
+    async def test(bench: Bench) -> None:
+        topic, reporter = await bench.topic("blobs"), bench.reporter()
+        listed = await reporter.begin(change(query="?comp=blocklist"), "http")
+        put = await reporter.begin(change(), "http")
+        assert listed is not None and put is not None
+        bench.answers.clear()
+        asking = asyncio.create_task(reporter.made(listed, {}))
+        await asyncio.sleep(0)
+        await reporter.made(put, {})
+        bench.answers.set()
+        await asking
+        events = sorted(await bench.events(topic), key=lambda event: event["data"]["sequencer"])
+        assert [event["data"]["api"] for event in events] == ["PutBlockList", "PutBlob"]
+
+    run(test)
+
+
+def test_sequencers_grow_though_the_wall_clock_is_set_back() -> None:
+    """After a restart the service's clock is not behind what it wrote, whatever the wall clock says."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic("blobs")
+        for _ in range(2):
+            reporter = bench.reporter()
+            note = await reporter.begin(change(), "http")
+            assert note is not None
+            await reporter.made(note, {})
+            bench.clock.move_to(bench.clock.now() + 1)
+            bench.wall = ManualClock(NOW - 60 * SECOND)
+        first, second = await bench.events(topic)
+        assert first["data"]["sequencer"] < second["data"]["sequencer"]
 
     run(test)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -22,8 +23,23 @@ GET = b"GET /favicon.ico HTTP/1.1\r\nHost: h\r\n\r\n"
 MADE = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
 
 
+class BreakingService(StorageService):
+    """A service whose first connection ends with an error of TLS."""
+
+    broken = False
+
+    async def connect(self) -> tuple[StreamReader, StreamWriter]:
+        reader, writer = await super().connect()
+        if not self.broken:
+            self.broken = True
+            reader.set_exception(ssl.SSLError("bad record"))
+        return reader, writer
+
+
 @asynccontextmanager
-async def fronted(bench: Bench, handler: Handler | None) -> AsyncIterator[int]:
+async def fronted(
+    bench: Bench, handler: Handler | None, make_service: type[StorageService] = StorageService
+) -> AsyncIterator[int]:
     """The port of a front before a storage service that runs `handler` on each connection; None is a service down."""
     connections: set[asyncio.Task[None] | None] = set()
 
@@ -41,7 +57,7 @@ async def fronted(bench: Bench, handler: Handler | None) -> AsyncIterator[int]:
     async def no_key(account: str) -> str | None:
         return None
 
-    service = StorageService(f"http://127.0.0.1:{port}", no_key, bench.clock, None)
+    service = make_service(f"http://127.0.0.1:{port}", no_key, bench.clock, None)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         front = BlobFront(service, bench.reporter(), lambda event, **_: bench.journal.append(event), None)
         serving = asyncio.create_task(front.serve(listener))
@@ -95,6 +111,25 @@ def test_a_service_that_hangs_up(made: bool) -> None:
         bench.blob = THERE if made else None
         await bench.restart()
         assert len(await bench.events(topic)) == int(made) and bench.notes.left() == []
+
+    run(test)
+
+
+def test_a_connection_that_breaks() -> None:
+    """However it breaks, the change stays in doubt, and is settled before the next change of the same blob."""
+
+    async def make(reader: StreamReader, writer: StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(MADE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic("blobs")
+        async with fronted(bench, make, BreakingService) as port:
+            assert await ask(port, PUT % 1 + b"x") == b""
+            assert len(bench.notes.left()) == 1
+            bench.blob = THERE
+            assert (await ask(port, PUT % 1 + b"x")).startswith(b"HTTP/1.1 201")
+        assert len(await bench.events(topic)) == 2 and bench.notes.left() == []
 
     run(test)
 

@@ -28,6 +28,7 @@ def change(method: str, target: str, **headers: str) -> BlobChange | None:
         ("PATCH", "/acc/box/a.txt?action=flush&close=true&position=9", {}, "FlushWithClose"),
         ("PUT", "/acc/box/a.txt", {"x-ms-rename-source": "/box/b.txt"}, "RenameFile"),
         ("DELETE", "/acc/box/a.txt", {}, "DeleteBlob"),
+        ("DELETE", "/box/a.txt", {"host": "acc.dfs.localhost:10000"}, "DeleteFile"),
     ],
 )
 def test_a_change(method: str, target: str, headers: dict[str, str], api: str) -> None:
@@ -50,6 +51,8 @@ def test_a_change(method: str, target: str, headers: dict[str, str], api: str) -
         ("DELETE", "/acc/box/a.txt", {"x-ms-delete-snapshots": "only"}),
         ("PATCH", "/acc/box/a.txt?action=flush&position=9", {}),
         ("PATCH", "/acc/box/a.txt?action=append", {}),
+        ("PUT", "/acc/box/a?resource=directory", {}),
+        ("DELETE", "/box/a?recursive=true", {"host": "acc.dfs.localhost:10000"}),
         ("GET", "/acc/box/a.txt", {}),
         ("PUT", "/", BLOCK),
         ("PUT", "/acc", BLOCK),
@@ -99,6 +102,7 @@ def test_the_event_of_a_created_blob() -> None:
             "contentType": "text/plain",
             "contentLength": 5,
             "blobType": "BlockBlob",
+            "accessTier": "Default",
             "url": "http://127.0.0.1:10000/acc/box/a.txt",
             "sequencer": f"{7:048x}",
             "storageDiagnostics": {"batchId": event["data"]["storageDiagnostics"]["batchId"]},
@@ -112,7 +116,7 @@ def test_events_by_facts_and_of_other_types() -> None:
     """A block list takes its facts from the blob; a deletion has no ETag and no length; a rename has two URLs."""
     facts = BlobFacts("image/png", 99, "BlockBlob", '"0x9"', 5)
     listed, deleted = change("PUT", "/acc/box/a?comp=blocklist"), change("DELETE", "/acc/box/a")
-    renamed = change("PUT", "/acc/box/a", **{"x-ms-rename-source": "/box/b?sv=secret"})
+    renamed = change("PUT", "/acc/box/a%20c", **{"x-ms-rename-source": "/box/b?sv=secret"})
     assert listed is not None and deleted is not None and renamed is not None and not listed.complete
 
     def data(of: BlobChange) -> dict[str, object]:
@@ -122,4 +126,33 @@ def test_events_by_facts_and_of_other_types() -> None:
     assert (data(listed)["contentLength"], data(listed)["eTag"]) == (99, "0x9")
     assert data(deleted)["contentType"] == "image/png" and not {"eTag", "contentLength"} & set(data(deleted))
     assert data(renamed)["sourceUrl"] == "http://127.0.0.1:10000/acc/box/b"
-    assert data(renamed)["destinationUrl"] == "http://127.0.0.1:10000/acc/box/a"
+    assert data(renamed)["destinationUrl"] == "http://127.0.0.1:10000/acc/box/a%20c"
+    elsewhere = {"host": "acc.dfs.localhost", "x-ms-rename-source": "/box/b"}
+    by_host = read_change("PUT", "/box/a", elsewhere)
+    assert by_host is not None and data(by_host)["sourceUrl"] == "http://acc.dfs.localhost/box/b"
+    tiered = change("PUT", "/acc/box/a", **BLOCK, **{"x-ms-access-tier": "Cool"})
+    assert tiered is not None and data(tiered)["accessTier"] == "Cool"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "headers", "version", "offset"),
+    [
+        ("PUT", "/box/a?resource=file", {}, "2", 0),
+        ("PATCH", "/box/a?action=flush&position=9&retainUncommittedData=false&close=true", {}, "2", 9),
+        ("DELETE", "/box/a", {}, "2", None),
+        ("PUT", "/box/a?mode=legacy", {"x-ms-rename-source": "/box/b"}, "1", None),
+    ],
+)
+def test_events_of_data_lake(
+    method: str, target: str, headers: dict[str, str], version: str, offset: int | None
+) -> None:
+    """Their data has a version, and that of a created blob the offset of its last write."""
+    made = read_change(method, target, {"host": "acc.dfs.core.windows.net", **headers})
+    assert made is not None and made.account == "acc"
+    stored = blob_event(made, "i", "https", SOURCE, 0, 1, {}, BlobFacts("text/plain", 9, "BlockBlob", "", 5))
+    event = json.loads(stored.body)
+    assert event["dataVersion"] == stored.data_version == version
+    assert event["data"].get("contentOffset") == offset
+    assert (
+        event["data"].get("url", "https://acc.dfs.core.windows.net/box/a") == "https://acc.dfs.core.windows.net/box/a"
+    )

@@ -14,13 +14,12 @@ from recapito.api.blob_front.storage_service import StorageService
 from recapito.domain import limits
 from recapito.domain.storage.blob_batch import is_batch, read_batch, read_results
 from recapito.domain.storage.blob_change import BlobChange, read_change
-from recapito.errors import Busy, RecordDamaged, StoreFailed
+from recapito.errors import Busy
 from recapito.intake.storage.blob_reporter import UNSETTLED, BlobReporter
 from recapito.intake.storage.change_notes import ChangeNote
 from recapito.observability.journal import Journal
 
 _TLS_HELLO = b"\x16"
-_NEEDS_DOUBT = (ConnectionError, TimeoutError, WrongHead)
 
 
 class _Peer(NamedTuple):
@@ -107,10 +106,9 @@ class BlobFront:
         note = notes.get("")
         try:
             return await self._converse(request, note, client, service)
-        except (*_NEEDS_DOUBT, asyncio.CancelledError):
+        finally:
             if note is not None:
                 self.reporter.doubtful(note)
-            raise
 
     async def _begin(self, changes: dict[str, BlobChange], client: _Peer) -> dict[str, ChangeNote] | None:
         """The notes of changes that a subscription wants; None if the client was refused, and nothing is noted."""
@@ -120,7 +118,7 @@ class BlobFront:
                 note = await self.reporter.begin(change, "https" if self._tls else "http")
                 if note is not None:
                     notes[id] = note
-        except (Busy, OSError, StoreFailed, RecordDamaged) as error:
+        except UNSETTLED as error:
             for note in notes.values():
                 self.reporter.not_made(note)
             message = error.message if isinstance(error, Busy) else f"No event could be made of this now: {error}."
@@ -137,7 +135,6 @@ class BlobFront:
         notes = await self._begin(read_batch(request.headers, sent.content(request.length is None)), client)
         if notes is None:
             return False
-        open_notes = dict(notes)
         try:
             service.writer.write(request.raw + bytes(sent.raw))
             await service.writer.drain()
@@ -147,12 +144,11 @@ class BlobFront:
             for id, note in notes.items():
                 result = results.get(id)
                 if result is not None or answer.status >= 400:
-                    del open_notes[id]
                     status, headers = (answer.status, answer.headers) if result is None else result
                     if not await self._report(note, status, headers, client):
                         return False
         finally:
-            for note in open_notes.values():
+            for note in notes.values():
                 self.reporter.doubtful(note)
         client.writer.write(answer.raw + bytes(got.raw))
         await client.writer.drain()
@@ -165,8 +161,6 @@ class BlobFront:
         try:
             answer = await self._final_answer(request.start[0], client, service, uploading)
             if answer is None:
-                if note is not None:
-                    self.reporter.doubtful(note)
                 await _refuse(client.writer, 502, "BadGateway", f"The Azurite at {self._service.url} hung up.")
                 return False
             if note is not None and not await self._report(note, answer.status, answer.headers, client):

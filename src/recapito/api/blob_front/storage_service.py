@@ -74,12 +74,17 @@ class StorageService:
             reason = answer.headers.get("x-ms-error-code", "")
             raise OSError(f"the storage service answered {answer.status} {reason} to a question about a blob")
         try:
+            changed, answered = (_time(answer.headers[name]) for name in ("last-modified", "date"))
             return BlobFacts(
                 answer.headers.get("content-type", ""),
                 int(answer.headers.get("content-length", "0")),
                 answer.headers.get("x-ms-blob-type", ""),
                 answer.headers.get("etag", ""),
-                int(parsedate_to_datetime(answer.headers["last-modified"]).timestamp()),
+                self._wall.now() // SECOND - (answered - changed),  # the service's clock may be another one
             )
         except (KeyError, ValueError) as error:
             raise OSError(f"the storage service answered without a valid length or date: {error}") from None
+
+
+def _time(text: str) -> int:
+    return int(parsedate_to_datetime(text).timestamp())

@@ -8,7 +8,8 @@ import msgspec
 
 from recapito.domain.storage.event_names import BLOB_CREATED, BLOB_DELETED, BLOB_RENAMED
 
-_HOST_STYLE = re.compile(r"([a-z0-9]{3,24})\.(?:blob|dfs)\.")
+_HOST_STYLE = re.compile(r"([a-z0-9]{3,24})\.(blob|dfs)\.")
+_DATA_LAKE = frozenset({"CreateFile", "FlushWithClose", "RenameFile", "DeleteFile"})
 _SUCCESS = {BLOB_CREATED: (200, 201, 202), BLOB_DELETED: (200, 202), BLOB_RENAMED: (201,)}
 
 
@@ -20,6 +21,8 @@ class BlobChange(msgspec.Struct, frozen=True):
     content_type, length: as far as the request states them; None for a length that only the service knows.
     blob_type: BlockBlob, AppendBlob or PageBlob; empty if the request does not state it.
     source: the former path of a renamed blob, from its container on.
+    tier: the access tier that the request sets; empty if it sets none.
+    offset: where a Data Lake client ended its writes.
     """
 
     event_type: str
@@ -34,6 +37,17 @@ class BlobChange(msgspec.Struct, frozen=True):
     length: int | None = None
     blob_type: str = ""
     source: str = ""
+    tier: str = ""
+    offset: int = 0
+
+    @property
+    def data_lake(self) -> bool:
+        """Whether a client of Data Lake Storage asked, by its own operations."""
+        return self.api in _DATA_LAKE
+
+    def same_blob(self, other: "BlobChange") -> bool:
+        """Whether both change one blob."""
+        return (self.blob, self.container, self.account) == (other.blob, other.container, other.account)
 
     @property
     def subject(self) -> str:
@@ -53,8 +67,9 @@ def read_change(method: str, target: str, headers: Mapping[str, str]) -> BlobCha
     """The change that a request would make; None if it changes no blob. Names of headers are in lower case."""
     parts = urlsplit(target)
     query = {name.lower(): value for name, value in parse_qsl(parts.query, keep_blank_values=True)}
-    found = _operation(method, query, headers)
-    place = _place(headers.get("host", ""), parts.path)
+    by_host = _HOST_STYLE.match(headers.get("host", "").lower())
+    found = _operation(method, query, headers, by_host is not None and by_host[2] == "dfs")
+    place = _place(by_host and by_host[1], parts.path)
     if found is None or place is None:
         return None
     event_type, api = found
@@ -72,16 +87,23 @@ def read_change(method: str, target: str, headers: Mapping[str, str]) -> BlobCha
         _length(api, headers),
         headers.get("x-ms-blob-type", ""),
         headers.get("x-ms-rename-source", "").partition("?")[0],
+        headers.get("x-ms-access-tier", ""),
+        _number(query.get("position", "")) or 0,
     )
 
 
-def _operation(method: str, query: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, str] | None:
+def _operation(
+    method: str, query: Mapping[str, str], headers: Mapping[str, str], at_dfs: bool
+) -> tuple[str, str] | None:
     """The type of the event and the name of the operation."""
     part = query.get("comp", "")
     if "restype" in query or "snapshot" in query or "versionid" in query:
         return None
     if method == "DELETE" and not part:
-        return None if headers.get("x-ms-delete-snapshots", "").lower() == "only" else (BLOB_DELETED, "DeleteBlob")
+        if headers.get("x-ms-delete-snapshots", "").lower() == "only":
+            return None
+        directory = at_dfs and query.get("recursive") == "true"
+        return None if directory else (BLOB_DELETED, "DeleteFile" if at_dfs else "DeleteBlob")
     if method == "PATCH" and query.get("action") == "flush":
         return (BLOB_CREATED, "FlushWithClose") if query.get("close") == "true" else None
     if method != "PUT":
@@ -111,15 +133,18 @@ def _length(api: str, headers: Mapping[str, str]) -> int | None:
         return 0
     if api != "PutBlob" or "x-ms-copy-source" in headers:
         return None
-    text = headers.get("x-ms-blob-content-length") or headers.get("content-length", "")
-    return int(text) if text.isdigit() else None
+    return _number(headers.get("x-ms-blob-content-length") or headers.get("content-length", ""))
 
 
-def _place(host: str, path: str) -> tuple[str, str, str] | None:
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _place(account: str | None, path: str) -> tuple[str, str, str] | None:
     """Account, container and blob; None if the URL names no blob. A blob in the root container has none of its own."""
     names = [unquote(part) for part in path.removeprefix("/").split("/")]
-    if by_host := _HOST_STYLE.match(host.lower()):
-        names.insert(0, by_host[1])
+    if account is not None:
+        names.insert(0, account)
     if len(names) == 2 and names[1]:
         names.insert(1, "$root")
     if len(names) < 3 or not all(names[:3]):

@@ -14,7 +14,10 @@ from recapito.domain.storage.event_names import BLOB_CREATED, BLOB_RENAMED
 
 
 class BlobFacts(msgspec.Struct, frozen=True):
-    """Facts of a blob that only the service knows: of its answer to a HEAD request. `modified_s` is a Unix time."""
+    """Facts of a blob that only the service knows: of its answer to a HEAD request.
+
+    modified_s: a Unix time, by this server's clock.
+    """
 
     content_type: str
     length: int
@@ -49,6 +52,7 @@ def blob_event(
         "sequencer": f"{sequencer:048x}",
         "storageDiagnostics": {"batchId": str(uuid5(NAMESPACE_URL, event_id))},
     }
+    version = _version(change)
     event = {
         "topic": source,
         "subject": change.subject,
@@ -56,17 +60,25 @@ def blob_event(
         "eventTime": stamp(at),
         "id": event_id,
         "data": known,
-        "dataVersion": "",
+        "dataVersion": version,
         "metadataVersion": METADATA_VERSION,
     }
-    return StampedEvent(msgspec.json.encode(event), change.event_type, change.subject, "", id=event_id)
+    return StampedEvent(msgspec.json.encode(event), change.event_type, change.subject, version, id=event_id)
+
+
+def _version(change: BlobChange) -> str:
+    """The version of `data`, which Data Lake's events have."""
+    if not change.data_lake:
+        return ""
+    return "1" if change.event_type == BLOB_RENAMED else "2"
 
 
 def _members(change: BlobChange, url: str, answer: Mapping[str, str], facts: BlobFacts | None) -> dict[str, Any]:
     """The members of `data` that differ from event type to event type."""
     if change.event_type == BLOB_RENAMED:
-        account_url = url.removesuffix(change.path) + change.path.removesuffix(f"/{change.container}/{change.blob}")
-        return {"destinationUrl": url, "sourceUrl": account_url + "/" + change.source.lstrip("/")}
+        account = "" if change.host.lower().startswith(f"{change.account}.") else change.path.split("/", 2)[1] + "/"
+        account_url = url.removesuffix(change.path) + "/" + account
+        return {"destinationUrl": url, "sourceUrl": account_url + change.source.lstrip("/")}
     kind = {
         "contentType": facts.content_type if facts else change.content_type,
         "blobType": facts.blob_type if facts else change.blob_type or "BlockBlob",
@@ -80,6 +92,8 @@ def _members(change: BlobChange, url: str, answer: Mapping[str, str], facts: Blo
         "eTag": etag.strip('"'),
         "contentType": kind["contentType"],
         "contentLength": length,
+        **({"contentOffset": change.offset} if change.data_lake else {}),
         "blobType": kind["blobType"],
+        "accessTier": change.tier or "Default",
         "url": url,
     }

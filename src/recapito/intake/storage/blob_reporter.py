@@ -1,5 +1,6 @@
 """Stores the events of blob changes, and finds the changes whose event a crash or a failed commit left out."""
 
+import asyncio
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -64,20 +65,24 @@ class BlobReporter:
         self._notes = notes
         self._journal = journal
         self._under_way: dict[str, list[Topic]] = {}  # the topics of each change that a client waits for
+        self._left: dict[str, ChangeNote] | None = None  # changes in doubt; None until the notes were read
+        self._settling = asyncio.Lock()
         self._sequencer = 0
-        self._failing = ""
 
     async def begin(self, change: BlobChange, scheme: str) -> ChangeNote | None:
         """Note a change before it is asked for; None if no subscription wants its event.
 
-        Busy if its event could not be stored now, OSError if the storage service could not be asked about the blob: the
-        change should not be made.
+        Former changes of the blob that are in doubt are settled first, while the blob still shows them.
+        Busy if its event could not be stored now, OSError if the storage service could not be asked about the blob,
+        another failure of `UNSETTLED` if a former change is still in doubt: the change should not be made.
         """
         topics = await self._accounts.topics(change.account)
         if not topics:
             return None
         self._publisher.check_open()
         await self._service.check(change.account)
+        for former in [note for note in self._in_doubt().values() if note.change.same_blob(change)]:
+            await self._settle(former)
         facts = await self._service.look(change) if change.event_type == BLOB_DELETED else None
         note = ChangeNote(str(uuid.uuid4()), change, scheme, self._wall.now(), facts)
         self._notes.put(note)
@@ -86,60 +91,80 @@ class BlobReporter:
 
     async def made(self, note: ChangeNote, answer: Mapping[str, str]) -> None:
         """Return when the event of a change that the service confirmed is stored. A failure leaves the note."""
+        number = self._next_number()  # of the answer: another change of the blob may be answered before this is stored
         try:
             change = note.change
             facts = note.facts or (None if change.complete else await self._service.look(change))
-            await self._store(note, self._under_way[note.id], answer, facts)
-            self._notes.remove(note.id)
+            await self._store(note, number, self._under_way[note.id], answer, facts)
+            self._forget(note)
         finally:
-            self._under_way.pop(note.id, None)
+            self.doubtful(note)
 
     def not_made(self, note: ChangeNote) -> None:
         """Forget a change that the service refused."""
+        self._forget(note)
+
+    def _forget(self, note: ChangeNote) -> None:
         self._notes.remove(note.id)
         self._under_way.pop(note.id, None)
 
     def doubtful(self, note: ChangeNote) -> None:
-        """Leave a change whose answer was lost to `run`, which asks the service."""
-        self._under_way.pop(note.id, None)
+        """Leave a change whose answer was lost to `run`, which asks the service; nothing if it is settled already."""
+        if self._under_way.pop(note.id, None) is not None:
+            self._in_doubt()[note.id] = note
 
     async def run(self) -> None:
         """Settle the notes that a crash or a failure left, forever."""
+        told: set[str] = set()
         while True:
-            try:
-                left = [note for note in self._notes.left() if note.id not in self._under_way]
-            except OSError as error:
-                left = []
-                self._report_once(error)
-            for note in left:
-                await self._settle(note)
+            reasons = await self._turn()
+            for why in reasons - told:  # once for each, not every few seconds
+                self._journal("blob.not_settled", why=why)
+            told = reasons
             await self._wall.sleep_until(self._wall.now() + RECOVER_NS)
+
+    async def _turn(self) -> set[str]:
+        """Settle what can be settled; the reasons why some cannot."""
+        try:
+            left = list(self._in_doubt().values())
+        except OSError as error:
+            return {str(error)}
+        reasons = set()
+        for note in left:
+            try:
+                await self._settle(note)
+            except UNSETTLED as error:
+                reasons.add(str(error))
+        return reasons
+
+    def _in_doubt(self) -> dict[str, ChangeNote]:
+        if self._left is None:
+            self._left = {note.id: note for note in self._notes.left()}
+        return self._left
 
     async def _settle(self, note: ChangeNote) -> None:
         """Report a change if the service made it and its event is not in the log; a failure leaves the note."""
-        try:
+        async with self._settling:
+            left = self._in_doubt()
+            if note.id not in left:
+                return
             topics = await self._accounts.topics(note.change.account)
             facts = await self._service.look(note.change) if topics else None
             if topics and _was_made(note, facts):
                 left_out = [topic for topic in topics if not await self._is_stored(topic, note.id)]
-                await self._store(note, left_out, {}, note.facts or facts)
+                await self._store(note, self._next_number(), left_out, {}, note.facts or facts)
                 self._journal("blob.found_again", api=note.change.api, topics=len(left_out))
             self._notes.remove(note.id)
-            self._failing = ""
-        except UNSETTLED as error:
-            self._report_once(error)
+            del left[note.id]
 
-    def _report_once(self, error: Exception) -> None:
-        """Journal a failure once for each reason, not every few seconds."""
-        if self._failing != str(error):
-            self._failing = str(error)
-            self._journal("blob.not_settled", why=str(error))
+    def _next_number(self) -> int:
+        """The next sequencer. After a restart it goes on by the clocks; the service's was not set back meanwhile."""
+        self._sequencer = max(self._sequencer + 1, self._wall.now(), self._clock.now())
+        return self._sequencer
 
     async def _store(
-        self, note: ChangeNote, topics: list[Topic], answer: Mapping[str, str], facts: BlobFacts | None
+        self, note: ChangeNote, number: int, topics: list[Topic], answer: Mapping[str, str], facts: BlobFacts | None
     ) -> None:
-        self._sequencer = max(self._sequencer + 1, self._wall.now())
-        number = self._sequencer
         for topic in topics:
             assert topic.source is not None
             source = topic.source.resource_id
@@ -158,7 +183,10 @@ class BlobReporter:
 
 
 def _was_made(note: ChangeNote, facts: BlobFacts | None) -> bool:
-    """Whether the blob, as it is now, shows that a change was made. The service dates a blob in whole seconds."""
+    """Whether the blob, as it is now, shows that a change was made.
+
+    The service dates a blob in whole seconds of its own clock; reckoned in ours, that is up to one second too early.
+    """
     if note.change.event_type == BLOB_DELETED:
         return facts is None and note.facts is not None
-    return facts is not None and facts.modified_s >= note.at // SECOND
+    return facts is not None and facts.modified_s >= note.at // SECOND - 1
