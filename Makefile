@@ -48,7 +48,7 @@ format: .venv/.test ## Format the code
 sim: .venv/.test ## Simulate SEEDS histories of the whole service, with faults (SEEDS=200)
 	@$(BIN)/python -m tests.sim --seeds $(SEEDS) --workers $$(nproc) $(ARGS)
 
-soak: .venv/.test ## Kill, pause and starve a real server under load for MINUTES (10), and account for each event
+soak: .venv/.test ## Kill, pause and starve a real server under load for MINUTES (10), or a cluster (ARGS="--cluster 200"), and account for each event
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
 
 powercuts: .venv/.test ## Cut the power CUTS times under the real SQLite (10,000), and look at what is left

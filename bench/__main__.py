@@ -33,6 +33,7 @@ from bench.scenarios import (
     senders,
     single,
     startup,
+    takeover,
     yardstick,
 )
 
@@ -56,6 +57,7 @@ SCENARIOS: Sequence[Scenario] = (
     replicated,
     cluster,
     growth,
+    takeover,
 )
 
 

@@ -21,15 +21,17 @@ _GIB = 1 << 30
 class Nodes:
     """The nodes of one cluster, each in a directory of its own."""
 
-    def __init__(self, directory: Path, nats: NatsCluster, environment: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, nats: NatsCluster, environment: Mapping[str, str], stream_bytes: int) -> None:
         self._directory = directory
+        self._stream_bytes = stream_bytes
         self._store = "nats://" + ",".join(f"127.0.0.1:{port}" for port in nats.ports.values())
         self._environment = {"RECAPITO_CLUSTER_MONITORS": ",".join(nats.monitors.values()), **environment}
 
     def make(self, partitions: int, *names: str) -> None:
         """Make the cluster, and have each further node join."""
         first, *others = (self._settings(name) for name in names)
-        asyncio.run(cluster_setup.init(first, cluster_setup.StreamSizes(_GIB, _GIB, 3, partitions)))
+        sizes = cluster_setup.StreamSizes(self._stream_bytes, self._stream_bytes, 3, partitions)
+        asyncio.run(cluster_setup.init(first, sizes))
         for other in others:
             asyncio.run(cluster_setup.join(other, cluster_setup.read_secret(first)))
 
@@ -50,11 +52,13 @@ class Nodes:
 
 
 @contextmanager
-def cluster(lab: Lab, partitions: int = 1, environment: Mapping[str, str] | None = None) -> Iterator[Nodes]:
+def cluster(
+    lab: Lab, partitions: int = 1, environment: Mapping[str, str] | None = None, stream_bytes: int = _GIB
+) -> Iterator[Nodes]:
     """A cluster of nodes `one` and `two`, which are not started."""
     with ExitStack() as stack:
         servers, directory = stack.enter_context(lab.directory("nats")), stack.enter_context(lab.directory("nodes"))
-        nodes = Nodes(directory, stack.enter_context(running(servers)), environment or {})
+        nodes = Nodes(directory, stack.enter_context(running(servers)), environment or {}, stream_bytes)
         nodes.make(partitions, "one", "two")
         yield nodes
 

@@ -1,11 +1,15 @@
 """The scenarios: each module names its goals and measures them. A round's common measures are made once."""
 
+import http.client
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from bench.lab import Lab, Measure, Stand
+from bench.event import stamped, template
+from bench.lab import Lab, Measure, Receiver, Stand
 from bench.report import Goal, Sample
+from bench.server import Target
 
 LARGE = (1000, 1024)  # a batch: the most events, and the preferred kilobytes
 
@@ -73,3 +77,25 @@ def describe(measure: Measure) -> str:
         f"{measure.rate:,.0f}/s, on its way {measure.p50_ms:.1f} ms (p99 {measure.p99_ms:.1f}), publish p99 "
         f"{measure.publish_p99_ms:.1f} ms, CPU µs each: {cpu}{fault}"
     )
+
+
+def delivered_after(start: float, target: Target, receiver: Receiver, longest_s: float) -> float:
+    """Publish an event, again and again until it is accepted, and wait for its delivery; the seconds since `start`."""
+    accepted = False
+    while not receiver.tally.events and time.monotonic() < start + longest_s:
+        accepted = accepted or publish_one(target)
+        time.sleep(0.005)
+    return time.monotonic() - start
+
+
+def publish_one(target: Target) -> bool:
+    """Publish an event on a connection of its own; whether it was acknowledged."""
+    connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=5)
+    try:
+        body = stamped(template(1), time.monotonic_ns())
+        connection.request("POST", target.path, body, {"aeg-sas-key": target.key, "Content-Type": "application/json"})
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,14 +1,12 @@
 """A million events behind one dead endpoint: another topic's rate, the memory of it all, and starting again."""
 
-import http.client
 import time
 from collections.abc import Iterator
 
-from bench.event import stamped, template
 from bench.lab import Lab, Measure, Receiver
 from bench.process import dead_port, kill
 from bench.report import Goal, Sample
-from bench.scenarios import Round, describe, ratio
+from bench.scenarios import Round, delivered_after, describe, ratio
 from bench.server import Recapito, Target
 
 NAME = "backlog"
@@ -66,29 +64,8 @@ def _recoveries(lab: Lab, server: Recapito, target: Target, receiver: Receiver) 
             server.start_again()
         else:
             kill(server.role(role))
-        took_s = _delivered_after(killed_at, target._replace(port=server.port), receiver)
+        took_s = delivered_after(killed_at, target._replace(port=server.port), receiver, LONGEST_S)
         lab.say(f"SIGKILL of {role}: a new event is delivered {took_s:.2f} s later")
         fault = "" if took_s < LONGEST_S else f"nothing was delivered within {LONGEST_S:.0f} s"
         yield Sample(f"kill {role}", took_s, "from the kill to the delivery of an event published after it", fault)
         time.sleep(1.0)  # let the roles settle before the next one
-
-
-def _delivered_after(start: float, target: Target, receiver: Receiver) -> float:
-    """Publish an event, again and again until it is accepted, and wait for its delivery; the seconds since `start`."""
-    accepted = False
-    while not receiver.tally.events and time.monotonic() < start + LONGEST_S:
-        accepted = accepted or _publish(target)
-        time.sleep(0.005)
-    return time.monotonic() - start
-
-
-def _publish(target: Target) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=5)
-    try:
-        body = stamped(template(1), time.monotonic_ns())
-        connection.request("POST", target.path, body, {"aeg-sas-key": target.key, "Content-Type": "application/json"})
-        return connection.getresponse().status == 200
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()

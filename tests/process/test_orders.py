@@ -1,5 +1,6 @@
-"""The orders of a parent to its processes, on standard input."""
+"""The orders of a parent to its processes, on standard input, and their last words."""
 
+import os
 import subprocess
 import sys
 
@@ -16,6 +17,24 @@ async def run(config):
 
 raise SystemExit(run_configured(Config, run))
 """
+
+
+FAILING = """
+from recapito.errors import StoreFailed
+from recapito.system.service import run_configured
+
+async def run(config):
+    raise StoreFailed("the stream does not answer")
+
+raise SystemExit(run_configured(dict, run))
+"""
+
+
+def test_a_process_whose_store_does_not_answer_says_so_in_one_line() -> None:
+    """Its exit code says that another try may help."""
+    failed = subprocess.run([sys.executable, "-c", FAILING], input=b"{}\n", capture_output=True, timeout=60)
+    assert failed.stderr.decode() == "recapito: the stream does not answer\n"
+    assert failed.returncode == os.EX_TEMPFAIL
 
 
 def test_an_order_to_stop_that_came_with_the_configuration_is_heard() -> None:
