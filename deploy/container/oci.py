@@ -27,6 +27,7 @@ USER = 8585
 PATH = "/usr/local/bin:/usr/bin:/bin"
 AUTHORITIES = Path("etc/ssl/certs/ca-certificates.crt")
 SITE = Path("opt/recapito/lib") / PYTHON / "site-packages"
+SOURCES = ("nkeys",)  # locked packages of pure Python that have no wheel
 _COMMAND = """\
 #!/opt/recapito/bin/python
 import sys
@@ -87,11 +88,12 @@ def make_rootfs(folder: Path) -> None:
 
 
 def install(folder: Path) -> None:
-    """Install the locked requirements and Recapito, for the suite's Python, from wheels only."""
+    """Install the locked requirements and Recapito, for the suite's Python and without a compiler."""
     target = ["--target", str(folder / SITE), "--quiet", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", "install", *target]
     version = PYTHON.removeprefix("python")
-    locked = ["--require-hashes", "--only-binary", ":all:", "--python-version", version]
+    wheels = ["--only-binary", ":all:", "--no-binary", ",".join(SOURCES)]
+    locked = ["--require-hashes", "--no-deps", *wheels, "--python-version", version]
     subprocess.run([*pip, *locked, "-r", str(ROOT / "requirements/run.txt")], check=True)
     with tempfile.TemporaryDirectory() as built:
         subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", built], cwd=ROOT, check=True)

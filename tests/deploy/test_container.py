@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -34,6 +35,14 @@ def compose() -> dict[str, Any]:
 
 def container_environment() -> dict[str, str]:
     return dict(pair.split("=", 1) for name, text in instructions() if name == "ENV" for pair in text.split())
+
+
+def test_the_image_knows_which_packages_have_no_wheel() -> None:
+    """A locked package with one hash has a source distribution alone, which the image's build has to allow by name."""
+    lock = (ROOT / "requirements" / "run.txt").read_text("utf-8")
+    hashes = {part.split("==")[0]: part.count("--hash=") for part in re.split(r"^(?=\S)", lock, flags=re.MULTILINE)[1:]}
+    assert len(hashes) > 50
+    assert {name for name, count in hashes.items() if count == 1} == set(oci.SOURCES)
 
 
 def test_what_is_copied_is_there() -> None:

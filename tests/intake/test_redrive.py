@@ -200,9 +200,13 @@ def test_files_are_read_ahead_by_who_needs_many() -> None:
 
 
 class CountingLog(MemoryLog):
-    """Counts the pages of documents that were read from it."""
+    """Counts the pages of documents, and of subscriptions, that were read from it."""
 
-    pages = 0
+    pages = subscription_pages = 0
+
+    async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
+        self.subscription_pages += 1
+        return await super().subscriptions(topic, after, limit)
 
     async def documents(self, kind: str, after: str, limit: int) -> list[Document]:
         self.pages += 1
@@ -223,6 +227,36 @@ def test_marks_are_read_once() -> None:
         async with aclosing(DeadLetterSearch(log, stage.vault).walk(DeadLetterQuery())) as files:
             assert [len(file.redriven) async for file, _ in files] == [1] * (limits.LETTER_FILES + 10)
         assert log.pages == 2
+
+    asyncio.run(main())
+
+
+def test_subscriptions_are_read_again_only_after_a_change() -> None:
+    """Of many subscriptions a further walk reads those that have letters, and after a change it sees the change."""
+
+    async def main() -> None:
+        stage = Stage()
+        log = CountingLog(stage.disk)
+        search = DeadLetterSearch(log, stage.vault)
+        topic = await stage.topic()
+        for name in ("sub", "empty"):
+            await stage.subscribe(topic, name)
+        stage.bury(topic, "sub", "a", *ids("1"))
+
+        async def walked() -> list[str]:
+            async with aclosing(search.walk(DeadLetterQuery())) as files:
+                return [file.origin.subscription.name async for file, _ in files]
+
+        assert await walked() == await walked() == ["sub"]
+        read = log.subscription_pages
+        assert await walked() == ["sub"] and log.subscription_pages == read
+        sub = await log.subscription(topic.id, "sub")
+        assert sub is not None
+        await log.put_subscription(replace(sub, id=0, name="zub"))
+        stage.bury(topic, "zub", "b", *ids("2"))
+        assert await walked() == ["sub", "zub"]
+        await log.delete_subscription(sub.id)
+        assert await walked() == ["zub"]
 
     asyncio.run(main())
 

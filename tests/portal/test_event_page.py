@@ -31,6 +31,11 @@ def test_the_past_is_there_when_a_page_opens(browser: Browser, place: Place) -> 
             expect(page.locator("[data-line=delivered]")).to_have_attribute("points", DRAWN)
         expect(page.get_by_role("cell", name="2 min ago")).to_have_attribute("title", re.compile(r"^\d{4}-.* UTC$"))
         expect(page.get_by_role("row", name="01234567…6789")).to_contain_text("Shop.Sold · shop/1")
+        place.server.call("POST", "/clock/advance", {"seconds": 3600})
+        page.reload()
+        expect(page.locator("[data-range='1440']")).to_have_attribute("aria-pressed", "true")
+        expect(page.locator("[data-line=delivered]")).to_have_attribute("points", DRAWN)
+        page.wait_for_function("window.did_handshake === true")
         page.get_by_role("row", name="01234567…6789").get_by_role("button", name="Copy").click()
         assert page.evaluate("navigator.clipboard.readText()") == LONG
         page.get_by_role("link", name="01234567…6789").click()

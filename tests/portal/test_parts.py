@@ -24,7 +24,7 @@ from recapito.portal.widgets.chart import points
 from recapito.portal.widgets.condition_text import check_values, read_values, show_values
 from recapito.portal.widgets.form import check_number
 from recapito.portal.widgets.table import Pager
-from recapito.portal.widgets.timeline import RANGES, Timeline
+from recapito.portal.widgets.timeline import RANGES, Timeline, shortest_range
 from tests.system.machine import GROUP
 
 
@@ -110,6 +110,26 @@ def test_a_timeline_adds_up_answers_and_forgets_the_old() -> None:
     later = timeline.lines("2026-01-01T12:00:31.0000000Z")["delivered"]
     assert later[-3:] == [3, 0, 0] and len(later) == 60
     assert all(Timeline(minutes).buckets <= 100 for minutes in RANGES)
+
+
+@pytest.mark.parametrize(
+    ("newest", "range"),
+    [
+        (None, "15"),
+        ("2026-01-31T11:46:00.000Z", "15"),
+        ("2026-01-31T11:44:00.000Z", "60"),
+        ("2026-01-30T12:01:00.000Z", "1440"),
+        ("2026-01-30T11:59:00.000Z", "15"),
+    ],
+)
+def test_a_chart_opens_with_what_there_is(newest: str | None, range: str) -> None:
+    """The first range is the shortest one that has the newest attempt, so that a quiet hour is no empty chart."""
+    assert shortest_range(newest, "2026-01-31T12:00:00.000Z") == range
+
+
+def test_a_count_is_on_one_line() -> None:
+    """Thousands are apart, and no line breaks between them."""
+    assert format.number(1234567) == "1\xa0234\xa0567"
 
 
 def test_lines_are_drawn_to_scale() -> None:

@@ -11,8 +11,8 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def number(value: float) -> str:
-    """A count, with its thousands apart."""
-    return f"{value:,.0f}".replace(",", " ")
+    """A count, with its thousands apart, on one line."""
+    return f"{value:,.0f}".replace(",", "\N{NO-BREAK SPACE}")
 
 
 def short(value: float) -> str:

@@ -3,10 +3,11 @@
 It has one poller, which ends with it. While the server does not answer, a banner is shown and polling goes on.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from nicegui import ui
+from nicegui import background_tasks, ui
 from starlette.requests import Request
 
 from recapito.domain.cluster.partition import silent
@@ -19,6 +20,7 @@ from recapito.portal.widgets.pieces import bar, empty, link_button, text
 from recapito.settings.settings import Settings
 
 POLL_S = 2.0
+_SOON_S = 0.3  # that a page waits for a part: one that follows costs the browser more
 _LOST = "Trying again; the page may be out of date."
 _ENDED = "Your session has ended. Open the page again to sign in."
 
@@ -69,13 +71,16 @@ class Page:
 
         ui.timer(every_s, look, immediate=False)
 
-    def soon(self, refresh: Callable[[], Awaitable[None]]) -> None:
-        """Load a part of the page as soon as the page is open: one that may take long does not delay the others."""
+    async def soon(self, refresh: Callable[[], Awaitable[None]]) -> None:
+        """Load a part of the page that may take long: the page opens without it if it does, and the part follows."""
+        place = self._layout.main if self._layout is not None else ui.context.client
 
         async def load() -> None:
-            await self._try(refresh)
+            with place:
+                await self._try(refresh)
 
-        ui.timer(0, load, once=True)
+        loading = background_tasks.create(load(), name=f"part of {self.request.url.path}")
+        await asyncio.wait([loading], timeout=_SOON_S)
 
     def doing(self, action: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
         """The handler of a button: a refusal by the server becomes a message."""

@@ -16,6 +16,7 @@ from recapito.api.estate.schema import estate_schema
 from recapito.domain.estate.document import read_document, write_document
 from recapito.domain.estate.estate import NO_SUBSCRIPTION, fill_in, is_template
 from recapito.domain.filters.filter import TAKE_NONE
+from recapito.domain.resources.destination import DESTINATION_KINDS
 from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.domain.resources.topic import TopicKind
 from recapito.domain.templates.evaluator import Surroundings
@@ -242,6 +243,68 @@ def test_templates() -> None:
         del one["resourceGroups"], two["resourceGroups"]
         del one["topics"][0]["subscriptions"][0]["options"], one["storageAccounts"][0]["subscriptions"][0]["options"]
         assert one == two
+
+    asyncio.run(run())
+
+
+def destinations() -> str:
+    """An estate with a subscription for every kind of destination, and the connections that they need."""
+    provider = f"/subscriptions/{NO_SUBSCRIPTION}/resourceGroups/shop/providers"
+    relay, hubs = f"{provider}/Microsoft.Relay/namespaces/relay", f"{provider}/Microsoft.EventHub/namespaces/hubs"
+    bus, function = f"{provider}/Microsoft.ServiceBus/namespaces/bus", f"{provider}/Microsoft.Web/sites/app"
+    grid = f"{provider}/Microsoft.EventGrid/topics/cloud"
+    shared = "SharedAccessKeyName=p;SharedAccessKey=a2V5"
+    ids = {
+        "AzureFunction": f"{function}/functions/charge",
+        "EventGrid": grid,
+        "EventHub": f"{hubs}/eventhubs/hub",
+        "HybridConnection": f"{relay}/hybridConnections/listener",
+        "ServiceBusQueue": f"{bus}/queues/q",
+        "ServiceBusTopic": f"{bus}/topics/t",
+        "StorageQueue": STORE,
+    }
+    connections = [
+        {"resourceId": function, "hostUrl": "http://localhost:7071"},
+        {"resourceId": grid, "connectionString": f"Endpoint=https://cloud.example/api/events;SharedAccessKey={KEY}"},
+        {"resourceId": hubs, "connectionString": f"Endpoint=sb://hubs.servicebus.windows.net/;{shared}"},
+        {"resourceId": relay, "connectionString": f"Endpoint=sb://relay.servicebus.windows.net/;{shared}"},
+        {"resourceId": bus, "connectionString": f"Endpoint=sb://bus.servicebus.windows.net/;{shared}"},
+        {"resourceId": STORE, "azurite": True},
+    ]
+    subscriptions: list[dict[str, Any]] = [{"name": "to-webhook", "endpoint": "https://example.com/"}]
+    for kind, id in ids.items():
+        properties = {"resourceId": id, **({"queueName": "waiting"} if kind == "StorageQueue" else {})}
+        destination = {"endpointType": kind, "properties": properties}
+        subscriptions.append({"name": f"to-{kind.lower()}", "destination": destination})
+    assert {"WebHook", *ids} == {row.endpoint_type for row in DESTINATION_KINDS.values()}
+    account = {"name": "store", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}}
+    return write_document(
+        {
+            "resourceGroup": "shop",
+            "storageAccounts": [account],
+            "connections": connections,
+            "topics": [{"name": "orders", "subscriptions": subscriptions}],
+        }
+    )
+
+
+def test_every_kind_of_destination() -> None:
+    """Estate file, export and template make the same subscription for each kind, and a second run changes nothing."""
+
+    async def run() -> None:
+        first, second, third = new_estate(StillClock()), new_estate(StillClock()), new_estate(StillClock())
+        text = destinations()
+        assert not (await apply(first, text)).failed and await steps(first, text) == []
+        document = await exported(first, secrets=True)
+        await apply(second, write_document(document))
+        assert await exported(second, secrets=True) == document and await steps(second, text) == []
+        template = as_template([one async for one in walk_all(first.parts, URL)], NO_SUBSCRIPTION, "shop")
+        await apply(third, write_document({"connections": document["connections"]}))
+        resources = (await Expander(third.state, URL).expand(template, {}, PLACE)).resources
+        assert not (await third.apply(resources)).failed
+        remade = await exported(third, secrets=True)
+        assert remade["topics"][0]["subscriptions"] == document["topics"][0]["subscriptions"]
+        assert len(remade["topics"][0]["subscriptions"]) == len(DESTINATION_KINDS)
 
     asyncio.run(run())
 

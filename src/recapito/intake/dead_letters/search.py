@@ -156,12 +156,30 @@ class LetterFile(NamedTuple):
         ]
 
 
+class _Writer(NamedTuple):
+    """A subscription with a dead-letter destination, and the folder of its files."""
+
+    id: int
+    topic: int
+    container: str
+    folder: str
+
+
+class _Writers(NamedTuple):
+    """The writers by id, in the order of ids, and how many write to each folder, at a number of changes."""
+
+    changes: int
+    by_id: dict[int, _Writer]
+    folders: Counter[tuple[str, str]]
+
+
 _decode_marks = msgspec.json.Decoder(list[Redriven]).decode
 
 
 class DeadLetterSearch:
     """Finds dead letters in a vault. Raises Busy, with the reason, while the vault cannot be reached.
 
+    The registry must be the object by which intake writes: subscriptions are read again only after a change of it.
     `shares`: other registries may have subscriptions of the same names that write to the same containers.
     """
 
@@ -169,6 +187,7 @@ class DeadLetterSearch:
         self._registry = registry
         self._vault = vault
         self._shares = shares
+        self._writers = _Writers(-1, {}, Counter())
 
     async def walk(
         self, selection: DeadLetterQuery, after: Name | None = None
@@ -177,11 +196,8 @@ class DeadLetterSearch:
 
         A caller that stops before the end must close the generator.
         """
-        folders: dict[str, frozenset[str]] = {}
         async with aclosing(self._origins(selection, 0 if after is None else after.subscription)) as origins:
             async for origin in origins:
-                if selection.subscription is None and not await self._has_folder(origin, folders):
-                    continue
                 seen = after if after is not None and after.subscription == origin.subscription.id else None
                 async with aclosing(self._files(origin, selection, seen)) as files:
                     async for file in files:
@@ -227,13 +243,14 @@ class DeadLetterSearch:
 
     async def find(self, name: Name) -> LetterFile:
         """The file of a letter. NotFound if the letter does not exist."""
-        async with aclosing(self._origins(DeadLetterQuery(), name.subscription)) as origins:
-            async for origin in origins:
-                if origin.subscription.id != name.subscription or not name.path.startswith(origin.prefix):
-                    break
-                file = await self._open(origin, name.path, await self._marks_of(origin, name.path))
-                if file is not None and name.place < len(file.letters) and origin.owns(file.letters[name.place]):
-                    return file
+        writers = await self._read_writers()
+        writer = writers.by_id.get(name.subscription)
+        topic = None if writer is None else await self._topic(writer.topic)
+        origin = None if writer is None or topic is None else await self._origin(writer, topic, writers)
+        if origin is not None and name.path.startswith(origin.prefix):
+            file = await self._open(origin, name.path, await self._marks_of(origin, name.path))
+            if file is not None and name.place < len(file.letters) and origin.owns(file.letters[name.place]):
+                return file
         raise NotFound("ResourceNotFound", "There is no dead letter of this name.")
 
     async def _marks_of(self, origin: LetterOrigin, path: str) -> bytes | None:
@@ -276,17 +293,36 @@ class DeadLetterSearch:
         only = await self._only_topic(selection)
         if only == NOWHERE:
             return
-        names = Counter([_folder_key(subscription) async for subscription in self._subscriptions(0)])
+        writers = await self._read_writers()
+        folders: dict[str, frozenset[str]] = {}
         topics: dict[int, Topic | None] = {}
-        async with aclosing(self._subscriptions(first - 1, only)) as subscriptions:
-            async for subscription in subscriptions:
-                if subscription.topic not in topics:
-                    topics = {subscription.topic: await self._topic(subscription.topic)}
-                topic = topics[subscription.topic]
-                if topic is not None and selection.takes_subscription(topic, subscription):
-                    assert subscription.dead_letter is not None
-                    shared = self._shares or names[_folder_key(subscription)] > 1
-                    yield LetterOrigin(topic, subscription, subscription.dead_letter.container, shared)
+        for writer in writers.by_id.values():
+            if writer.id < first or only not in (None, writer.topic):
+                continue
+            if selection.subscription is not None:
+                if selection.subscription.upper() != writer.folder:
+                    continue
+            elif not await self._has_folder(writer, folders):
+                continue
+            if writer.topic not in topics:
+                topics = {writer.topic: await self._topic(writer.topic)}
+            topic = topics[writer.topic]
+            origin = None if topic is None else await self._origin(writer, topic, writers)
+            if origin is not None and selection.takes_subscription(origin.topic, origin.subscription):
+                yield origin
+
+    async def _origin(self, writer: _Writer, topic: Topic, writers: _Writers) -> LetterOrigin | None:
+        """The origin of a writer; None if it was deleted or moved meanwhile, or if its record is damaged."""
+        try:
+            subscription = await self._registry.subscription_by_id(writer.id)
+        except RecordDamaged:
+            return None
+        if subscription is None or subscription.deleted_position is not None:
+            return None
+        if subscription.dead_letter is None or subscription.dead_letter.container != writer.container:
+            return None
+        shared = self._shares or writers.folders[writer.container, writer.folder] > 1
+        return LetterOrigin(topic, subscription, writer.container, shared)
 
     async def _topic(self, id: int) -> Topic | None:
         """A topic; one whose record is damaged is passed over, so that the letters of others are found."""
@@ -303,24 +339,32 @@ class DeadLetterSearch:
         ids = [topic.id for topic in topics if topic is not None]
         return None if len(ids) > 1 else next(iter(ids), NOWHERE)
 
-    async def _subscriptions(self, after: int, topic: int | None = None) -> AsyncGenerator[Subscription, None]:
-        """Subscriptions with a dead-letter destination, of one topic or of all, in the order of their ids."""
-        while page := await self._registry.subscriptions(topic, after, WALKED):
-            for subscription in page:
-                if subscription.deleted_position is None and subscription.dead_letter is not None:
-                    yield subscription
-            after = page[-1].id
+    async def _read_writers(self) -> _Writers:
+        changes = self._registry.changes
+        if self._writers.changes != changes:
+            self._writers = await self._read_all(changes)  # a change meanwhile makes the number another one
+        return self._writers
 
-    async def _has_folder(self, origin: LetterOrigin, folders: dict[str, frozenset[str]]) -> bool:
+    async def _read_all(self, changes: int) -> _Writers:
+        by_id: dict[int, _Writer] = {}
+        after = 0
+        while page := await self._registry.subscriptions(None, after, WALKED):
+            for one in page:
+                if one.deleted_position is None and one.dead_letter is not None:
+                    by_id[one.id] = _Writer(one.id, one.topic, one.dead_letter.container, one.name.upper())
+            after = page[-1].id
+        return _Writers(changes, by_id, Counter((writer.container, writer.folder) for writer in by_id.values()))
+
+    async def _has_folder(self, writer: _Writer, folders: dict[str, frozenset[str]]) -> bool:
         """Whether there may be files: most subscriptions have none, and listing one costs a request."""
-        if origin.container not in folders:
+        if writer.container not in folders:
             try:
-                folders[origin.container] = await self._vault.folders(origin.container)
+                folders[writer.container] = await self._vault.folders(writer.container)
             except VaultUnavailable as error:
                 if not error.missing:
                     raise Busy(str(error), UNAVAILABLE_RETRY_S) from None
-                folders[origin.container] = frozenset()
-        return origin.folder in folders[origin.container]
+                folders[writer.container] = frozenset()
+        return writer.folder in folders[writer.container]
 
     async def _list(self, origin: LetterOrigin, after: str) -> list[str]:
         try:
@@ -353,8 +397,3 @@ class DeadLetterSearch:
 def mark_key(container: str, path: str) -> str:
     """The key of a file's mark: marks lie in the order of their files."""
     return f"{container}:{path}"
-
-
-def _folder_key(subscription: Subscription) -> tuple[str, str]:
-    assert subscription.dead_letter is not None
-    return subscription.dead_letter.container, subscription.name.upper()

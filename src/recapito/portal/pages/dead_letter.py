@@ -16,7 +16,7 @@ async def build_list(page: Page) -> None:
     page.layout("Dead letters", "/dead-letters")
     with panel():
         letters = DeadLetterList(page)
-    page.soon(letters.refresh)
+    await page.soon(letters.refresh)
 
 
 async def build_one(page: Page) -> None:

@@ -118,7 +118,7 @@ async def build(page: Page) -> None:
         await show_all_lanes()
 
     await show_rest()
-    page.soon(show_all_lanes)
+    await page.soon(show_all_lanes)
     page.poll(refresh, _POLL_S)
 
 

@@ -57,7 +57,7 @@ async def build(page: Page, address: Address) -> None:
         tiles = Tiles(_TILES)
         why = text("p", "", "muted")
     with panel("Event subscriptions"):
-        search = ui.input("Search by name").props("outlined dense clearable debounce=300")
+        search = ui.input("Search by name").props("outlined dense clearable debounce=150")
         listing = _subscriptions(page, address, search)
     if address.kind == "domains" and address.domain_topic is None:
         await _domain_topics(page, address)

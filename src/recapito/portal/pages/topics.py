@@ -54,7 +54,7 @@ async def _build(kind: _Kind, page: Page) -> None:
             link_button("Create a topic", "/new-topic", "primary")
     with panel():
         with bar():
-            search = ui.input("Search by name").props("outlined dense clearable debounce=300").classes("grow")
+            search = ui.input("Search by name").props("outlined dense clearable debounce=150").classes("grow")
             azure = ui.select(subscriptions, label="Azure subscription", value=subscriptions[0])
             azure.props("outlined dense").classes("grow").set_visibility(len(subscriptions) > 1)
         table = Table(kind.title, _COLUMNS)

@@ -33,7 +33,7 @@ _COLUMNS = ("Sent", "Event", "Attempt#", "Outcome", "Took#", "Then", "Answer")
 def recent_deliveries(page: Page, topic: str | None = None, subscription: str | None = None) -> PagedList:
     """The table and its filters, of one subscription or of all."""
     with bar():
-        search = ui.input("Search by event id").props("outlined dense clearable debounce=300").classes("grow")
+        search = ui.input("Search by event id").props("outlined dense clearable debounce=150").classes("grow")
         outcome = ui.select(OUTCOMES, label="Outcome", value="").props("outlined dense").classes("grow")
     columns = _COLUMNS if subscription else (*_COLUMNS[:1], "Subscription", *_COLUMNS[1:])
     table = Table("Recent deliveries", columns, minor=("Attempt", "Took"))

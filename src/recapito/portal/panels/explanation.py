@@ -96,7 +96,7 @@ class ExplanationPanel:
         self._views: list[FateView] = []
         self._head = ui.element("div")
         self._tally = text("p", "", "muted")
-        self._search = ui.input("Search by subscription").props("outlined dense clearable debounce=300")
+        self._search = ui.input("Search by subscription").props("outlined dense clearable debounce=150")
         self._search.classes("apart")
         self._search.set_visibility(False)
         self._place = ui.element("div")

@@ -1,4 +1,7 @@
-"""The charts of a subscription, or of the whole server: drawn from history when the page opens, and kept up to date."""
+"""The charts of a subscription, or of the whole server: drawn from history when the page opens, and kept up to date.
+
+That of a subscription opens with the shortest range that shows something.
+"""
 
 from nicegui import ui
 
@@ -6,7 +9,7 @@ from recapito.portal import format
 from recapito.portal.page import Page
 from recapito.portal.widgets.chart import Lines
 from recapito.portal.widgets.pieces import attribute, bar, text
-from recapito.portal.widgets.timeline import LINES, RANGES, Timeline
+from recapito.portal.widgets.timeline import LINES, RANGES, Timeline, shortest_range
 
 SERIES = {
     "matched": "Matched",
@@ -28,6 +31,7 @@ class HistoryChart:
         self._minutes = next(iter(RANGES))
         self._timeline = Timeline(self._minutes)
         self._newest = ""
+        self._is_chosen = subscription is None
         self._delivered: list[float] = []
         with bar("ranges"):
             self._ranges = {minutes: self._range(minutes, name) for minutes, name in RANGES.items()}
@@ -58,6 +62,13 @@ class HistoryChart:
         found = await self._page.server.series(**self._where, **size, after=self._newest)
         if timeline is not self._timeline:  # another range was chosen meanwhile
             return
+        if not self._is_chosen and not found.value:
+            minutes = await self._range_with_attempts()
+            if not self._is_chosen and minutes != self._minutes:
+                self._choose(minutes)
+                await self.refresh()
+                return
+        self._is_chosen = True
         timeline.add(found.value)
         self._incomplete.set_visibility(self._incomplete.visible or not found.complete)
         self._newest = str(found.newest)
@@ -67,15 +78,24 @@ class HistoryChart:
         self._counts.draw(lines, begin)
         self._latency.draw({"latency": timeline.latency(found.now)}, begin)
 
+    async def _range_with_attempts(self) -> str:
+        """The shortest range that has the newest attempt; the shortest of all if none has it."""
+        newest = await self._page.server.deliveries(**self._where, limit="1")
+        return shortest_range(newest.value[0].at if newest.value else None, newest.now)
+
+    def _choose(self, minutes: str) -> None:
+        self._is_chosen = True
+        self._minutes, self._newest, self._delivered = minutes, "", []
+        self._timeline = Timeline(minutes)
+        self._incomplete.set_visibility(False)
+        self._mark()
+
     def _range(self, minutes: str, name: str) -> ui.element:
         chosen = text("button", name, "tab")
         attribute(chosen, type="button", data_range=minutes)
 
         async def choose() -> None:
-            self._minutes, self._newest, self._delivered = minutes, "", []
-            self._timeline = Timeline(minutes)
-            self._incomplete.set_visibility(False)
-            self._mark()
+            self._choose(minutes)
             await self.refresh()
 
         chosen.on("click", self._page.doing(choose))

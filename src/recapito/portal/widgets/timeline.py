@@ -15,6 +15,16 @@ _WIDTHS = {"15": 15, "60": 60, "1440": 1200}
 LINES = ("delivered", "failed", "expired", "dropped", "deadlettered")
 
 
+def shortest_range(newest: str | None, now: str) -> str:
+    """The shortest range from now that has an instant; the shortest of all if none has it."""
+    at, here = parse(newest), parse(now)
+    if at is not None and here is not None:
+        for minutes in RANGES:
+            if (here - at).total_seconds() < int(minutes) * 60:
+                return minutes
+    return next(iter(RANGES))
+
+
 class Timeline:
     """The buckets of one range, by their number."""
 
