@@ -15,14 +15,9 @@ CLOUD = "/subscriptions/cloud/resourceGroups/far/providers/Microsoft.EventGrid"
 
 def forward(edge: Server, cloud: Server, topic: str = "demo", key: str | None = None, **properties: Any) -> None:
     """Forward the topic of one server to a topic of the other."""
-    text = f"Endpoint={cloud.url}/topics/{topic}/api/events;SharedAccessKey={key or cloud.key}"
-    forward_by(edge, text, topic, **properties)
-
-
-def forward_by(edge: Server, connection: str, topic: str = "demo", **properties: Any) -> None:
-    """Forward the topic of a server by this connection string."""
     target = f"{CLOUD}/topics/{topic}"
-    edge.call("PUT", f"/connections{target}", {"connectionString": connection})
+    text = f"Endpoint={cloud.url}/topics/{topic}/api/events;SharedAccessKey={key or cloud.key}"
+    edge.call("PUT", f"/connections{target}", {"connectionString": text})
     destination = {"endpointType": "eventGrid", "properties": {"resourceId": target}}
     body = {"properties": {"destination": destination, **properties}}
     edge.call("PUT", f"{GROUP}/topics/demo/eventSubscriptions/to-the-cloud?{VERSION}", body)
