@@ -54,6 +54,7 @@ def test_a_wide_terminal() -> None:
         " orders          audit                    10.0       0.0     7.5        0       0       0",
         " returns         new\\x1b[31m                 -         -       -        0       0       0",
         "",
+        "orders/billing: why",
     ]
 
 
@@ -72,6 +73,7 @@ def test_it_fits(width: int, height: int) -> None:
     assert max(map(len, text)) <= width
     assert len(text) <= max(height, 8)
     assert "and" in text[-1] and "more" in text[-1]
+    assert len(drawn(width, height)) <= max(height, 11)
 
 
 def test_what_is_left_out() -> None:

@@ -2,13 +2,17 @@
 
 import json
 
+import pytest
+
 from recapito.contracts.log import EntryKind
 from recapito.domain.access.sas import sign
 from recapito.domain.events.segment import Segment
 from recapito.domain.resources.topic import TopicKind
-from tests.api.client import GROUP, World, event, run
+from recapito.domain.resources.topic_type import topic_type
+from tests.api.client import GROUP, World, event, run, webhook
 
-ACCOUNT = "/subscriptions/5b4b650e/resourceGroups/examplerg/providers/Microsoft.Storage/storageAccounts/pictures"
+RG = "/subscriptions/5b4b650e/resourceGroups/examplerg"
+ACCOUNT = f"{RG}/providers/Microsoft.Storage/storageAccounts/pictures"
 SYSTEM = f"{GROUP}/systemTopics/pictures"
 PATH = "/systemTopics/pictures/api/events"
 CREATED = event(eventType="Microsoft.Storage.BlobCreated")
@@ -33,6 +37,41 @@ def test_an_emulator_posts_system_events() -> None:
         assert (await world.call("POST", PATH, [CREATED], headers={"aeg-sas-key": "no"})).status == 401
         signed = sign(f"https://localhost{PATH}", "1/1/2050 12:00:00 AM", key)
         assert (await world.call("POST", PATH, [CREATED], headers={"aeg-sas-token": signed})).status == 200
+
+    run(test, opens_system_topics=True)
+
+
+@pytest.mark.parametrize(
+    ("type", "source", "posted"),
+    [
+        ("Microsoft.KeyVault.vaults", f"{RG}/providers/Microsoft.KeyVault/vaults/v", "SecretNewVersionCreated"),
+        ("Microsoft.Devices.IoTHubs", f"{RG}/providers/Microsoft.Devices/IotHubs/h", "DeviceConnected"),
+        ("microsoft.resources.resourcegroups", RG, "ResourceWriteSuccess"),
+        ("Microsoft.Resources.Subscriptions", "/subscriptions/5b4b650e", "ResourceDeleteSuccess"),
+    ],
+)
+def test_sources_of_every_type(type: str, source: str, posted: str) -> None:
+    """A source of any registered type posts its events and has subscriptions, by the system topic or by its own id."""
+
+    async def test(world: World) -> None:
+        body = {"location": "here", "properties": {"source": source, "topicType": type}}
+        assert (await world.arm("PUT", SYSTEM, body)).status == 201
+        found = topic_type(type)
+        assert found is not None
+        name = f"{found.provider}.{posted}"
+        scope = f"{source}/providers/Microsoft.EventGrid/eventSubscriptions/mine"
+        filter = {"includedEventTypes": [name]}
+        made = await world.arm("PUT", scope, {"properties": {"destination": webhook(), "filter": filter}})
+        assert (made.status, made.json["properties"]["topic"]) == (201, source)
+        assert (await world.arm("GET", f"{SYSTEM}/eventSubscriptions/mine")).status == 200
+        assert (await world.arm("GET", made.json["id"])).json["name"] == "mine"
+        key = (await world.arm("POST", f"{SYSTEM}/listKeys")).json["key1"]
+        for kind, status in ((name, 200), ("Microsoft.Storage.BlobCreated", 400)):
+            answer = await world.call("POST", PATH, [event(eventType=kind)], headers={"aeg-sas-key": key})
+            assert answer.status == status
+        wrong = {"location": "here", "properties": {"source": ACCOUNT, "topicType": type}}
+        assert (await world.arm("PUT", f"{SYSTEM}-2", wrong)).status == 400
+        assert (await world.arm("DELETE", scope)).status == 200
 
     run(test, opens_system_topics=True)
 

@@ -83,16 +83,20 @@ class SubscriptionManagement:
         scope = parse_scope(path)
         if scope is None:
             raise invalid("The scope in front of '/providers/Microsoft.EventGrid' is not a resource id.", "scope")
-        if not scope.type or scope.group is None:
-            raise _no_events(request, "an Azure subscription" if scope.group is None else "a resource group")
-        kind = TOPIC_KINDS.get(scope.type)
-        if kind is not None and (not scope.child or (kind is TopicKind.DOMAIN and scope.child_type == "topics")):
-            return await self._topic_scope(
-                kind, scope.subscription, scope.group, scope.name, scope.child or None, ScopeStyle.SCOPE
-            )
-        if scope.type == STORAGE.resource_type.lower() and not scope.child:
-            return await self._account_scope(scope.subscription, scope.group, scope.name, request.method == "PUT")
-        raise _no_events(request, f"'{shorten(scope.type)}'")
+        if scope.group is not None:
+            kind = TOPIC_KINDS.get(scope.type)
+            if kind is not None and (not scope.child or (kind is TopicKind.DOMAIN and scope.child_type == "topics")):
+                return await self._topic_scope(
+                    kind, scope.subscription, scope.group, scope.name, scope.child or None, ScopeStyle.SCOPE
+                )
+            if scope.type == STORAGE.resource_type.lower() and not scope.child:
+                return await self._account_scope(scope.subscription, scope.group, scope.name, request.method == "PUT")
+        topic = await self._topics.system_topic_of(f"/{path.strip('/')}")
+        if topic is not None:
+            return SubscriptionScope(topic, None, ScopeStyle.SCOPE)
+        if scope.group is None:
+            raise _no_events(request, "an Azure subscription")
+        raise _no_events(request, f"'{shorten(scope.type)}'" if scope.type else "a resource group")
 
     async def _account_scope(self, subscription: str, group: str, name: str, making: bool) -> SubscriptionScope:
         """The scope of a storage account: it has a system topic already, or must be registered."""
@@ -208,7 +212,8 @@ def _unregistered(error: NotFound, account: StorageAccount | None) -> NotFound:
 def _no_events(request: Request, what: str) -> CallerError:
     """The error for a scope that publishes no events here: it cannot have subscriptions."""
     if request.method == "PUT":
-        return InvalidInput("NotSupported", f"This server has no events of {what}.", "scope")
+        message = f"This server has no events of {what} without a system topic: recapito system-topic create."
+        return InvalidInput("NotSupported", message, "scope")
     return subscription_missing(request.path_params.get("name", ""))
 
 

@@ -36,6 +36,8 @@ _REMEDIES = {
     "dispatch": "its parent restarts it; if this lasts, make room on the disk and look at the server's log",
     "cluster": "`recapito cluster status` names the node and the server",
     "damage": "save it with `recapito damaged export`, then `recapito damaged dismiss`; resources need a backup",
+    "destinations": "correct the connection, the endpoint or the rights, then `recapito retry-now SUBSCRIPTION`;"
+    " `recapito explain EVENT` shows the answer",
     "estate": "correct the file or the endpoint that it names: the server tries again by itself",
 }
 

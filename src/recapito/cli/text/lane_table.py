@@ -70,7 +70,19 @@ def picture(
     parts.append(_table(visible_rows, now, width))
     if len(visible_rows) < len(rows):
         parts.append(_line(f"and {len(rows) - len(visible_rows):,} more", "dim"))
+    else:
+        room = None if height is None else max(0, height - _AROUND - len(rows))
+        parts.extend(_line(text, "dim") for text in _reasons(rows)[:room])
     return Group(*parts)
+
+
+def _reasons(rows: Sequence[Row]) -> list[str]:
+    """Why subscriptions are held or stopped."""
+    return [
+        visible(f"{row['topic']}/{row['subscription']}: {row['stopped'] or row['probationReason']}")
+        for row in rows
+        if row["stopped"] or row["probationReason"]
+    ]
 
 
 def _line(text: str, style: str) -> Text:

@@ -205,7 +205,8 @@ _TABLE: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
     for pattern, rule in (
         (f"{_GROUP}{_GRID}/(?:topics|domains|systemTopics)/(?P<name>[^/]+)(?:/.*)?", _by_topic),
         (f"{_PLACE}{_GRID}/(?:topics|domains|systemTopics)", _reading(Merged(Merge.BY_NAME), Anywhere())),
-        (f"(?P<source>{_GROUP}{_STORAGE}/[^/]+){_GRID}/.*", _by_source),
+        (f"(?P<source>{_GROUP}/providers/[^/]+/[^/]+/[^/]+){_GRID}/.*", _by_source),
+        (f"(?P<source>{_PLACE}){_GRID}/eventSubscriptions/.+", _by_source),
         (
             f"{_PLACE}{_GRID}(?:/locations/[^/]+)?(?:/topicTypes/[^/]+)?/eventSubscriptions",
             _reading(Merged(Merge.CHAIN_OF_ARM), Anywhere()),

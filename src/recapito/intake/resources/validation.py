@@ -131,9 +131,13 @@ def check_source(source: Source | None) -> Source:
         raise InvalidInput("InvalidRequest", "'source' and 'topicType' are required.", "source")
     kind = topic_type(source.topic_type)
     if kind is None:
-        names = ", ".join(type.name for type in TOPIC_TYPES)
-        raise InvalidInput("NotSupported", f"'topicType' must be one of {names}.", "topicType")
-    if f"/providers/{kind.resource_type}/".lower() not in source.resource_id.lower():
+        raise InvalidInput(
+            "NotSupported",
+            f"There is no topic type '{source.topic_type[:100]}'; `recapito topic-type list` has all"
+            f" {len(TOPIC_TYPES)}.",
+            "topicType",
+        )
+    if not kind.may_have(source.resource_id):
         raise InvalidInput("InvalidRequest", f"'source' must be the resource id of a {kind.resource_type}.", "source")
     return source
 
