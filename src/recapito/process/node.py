@@ -161,7 +161,7 @@ class Node:
             try:
                 await self._announce()
                 standing.saw(await peers.members())
-                self._heed(await peers.drain_asked(self._parts.name))
+                self._heed(await peers.drain_asked(standing.id))
                 standing.unreachable = ""
             except PeersFailed as error:
                 standing.missed(error)
@@ -267,6 +267,7 @@ class Node:
             owned=sum(keeper.state is NodeState.OWNER for keeper in self._keepers),
             members={seen.member.name: seen.member.state for seen in shown},
             problems=problems,
+            warnings=dict(self._findings.warnings),
             replica_lag=dict(self._findings.replica_lag),
             partitions=partitions if len(partitions) > 1 else [],
         )

@@ -7,6 +7,9 @@ import msgspec
 
 from recapito.domain.cluster.member import NodeState
 
+UNSYNCED = "sync"
+"""The check that fails while a NATS server does not sync each commit: until then intake takes nothing."""
+
 
 class StreamCopy(msgspec.Struct, frozen=True):
     """A node's copy of a stream: how far it is, how far the stream is, and how full. `doubt`: an outcome is unknown."""
@@ -45,6 +48,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     owned: the number of partitions that this node owns.
     members: the living nodes with their states.
     problems: why the cluster is not healthy, by the name of a check.
+    warnings: what a person should look at, though the cluster serves.
     replica_lag: the operations that each server is behind, the worst of both streams.
     """
 
@@ -59,12 +63,16 @@ class ClusterView(msgspec.Struct, frozen=True):
     members: dict[str, str] = {}
     copies: list[StreamCopy] = []
     problems: dict[str, str] = {}
+    warnings: dict[str, str] = {}
     replica_lag: dict[str, int] = {}
     partitions: list[PartitionView] = []
 
 
 class Findings(NamedTuple):
-    """The result of an inspection of the NATS servers: problems by their check, and the lag of each server's copies."""
+    """The result of an inspection of the NATS servers: problems and warnings by their check, and the lag of each
+    server's copies.
+    """
 
     problems: Mapping[str, str] = {}
     replica_lag: Mapping[str, int] = {}
+    warnings: Mapping[str, str] = {}
