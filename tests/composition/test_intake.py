@@ -18,7 +18,7 @@ from tests.stores.values import new_topic
 
 
 def test_a_server_that_does_not_sync_closes_intake(tmp_path: Path) -> None:
-    """What is acknowledged could be lost then, so nothing is stored; a silent monitor only warns."""
+    """Nothing is stored then, because it could be lost; a silent monitor only warns."""
     chosen = settings.load(environment={}, flags={"server.store": "memory", "server.data": str(tmp_path)})
     fine = ClusterView("one", NodeState.OWNER, warnings={"monitors": "c is silent"})
     views = [ClusterView("one", NodeState.OWNER, problems={UNSYNCED: "The server b does not sync"}), fine]

@@ -113,7 +113,8 @@ def _check_unused(data: Path) -> None:
     if used:
         raise SettingsError(
             f"{used[0]} exists: a cluster of several partitions begins with an empty data directory. A store moves "
-            "into a cluster of one partition only."
+            "into a cluster of one partition only; into several, move its resources by `recapito export --secrets` and "
+            "`recapito apply`, while the old server delivers its events."
         )
 
 
@@ -408,7 +409,8 @@ async def open_streams(settings: Settings) -> AsyncIterator[JetStreamStreams]:
         if len(every) > 1:
             raise SettingsError(
                 f"This cluster has {len(every)} partitions, and only a store of one partition moves out: take a backup "
-                "by `recapito cluster backup`; `recapito restore` makes a server of each partition's directory in it."
+                "by `recapito cluster backup`; `recapito restore` makes a server of each partition's directory in it. "
+                "Or move the resources by `recapito export --secrets` and `recapito apply`."
             )
         yield every[WHOLE]
 
