@@ -24,6 +24,7 @@ from recapito.stores.jetstream.streams import create
 from recapito.stores.replicated.database import ReplicatedDatabase
 from recapito.stores.sqlite.files.connection import DISPATCH, LOG
 from tests.cli.terminal import recapito
+from tests.kit.nats_cluster import single
 from tests.kit.replicated import COPY
 from tests.stores.values import new_subscription, new_topic, segment
 
@@ -99,10 +100,44 @@ def test_only_the_secret_opens_the_door(place: Place) -> None:
     assert not (other.data / "cluster.secret").exists()
 
 
+def test_a_node_of_another_cluster_with_this_name_is_refused(place: Place) -> None:
+    """Its keys do not fit those of the others: the file of its secret is named, with the remedy."""
+    first, other = place.node("one"), ClusterSecret.new()
+    asyncio.run(cluster_setup.init(first, SMALL))
+
+    async def check(secret: ClusterSecret) -> None:
+        async with open_peers(first) as peers:
+            await cluster_setup.check_secret(first, secret, peers)
+
+    asyncio.run(check(cluster_setup.read_secret(first)))
+    with pytest.raises(SettingsError, match=f"cluster.secret is not the secret of the cluster '{place.name}'"):
+        asyncio.run(check(other))
+
+
+def test_a_server_of_its_own_is_no_cluster(place: Place, tmp_path: Path) -> None:
+    """One that does not sync, and has no other servers, is named with all its faults, and nothing is made there."""
+    with single(tmp_path, f'jetstream {{ store_dir: "{tmp_path}/js" }}') as (port, monitor):
+        store = f"nats://127.0.0.1:{port}"
+        first = place.node("one", RECAPITO_SERVER_STORE=store, RECAPITO_CLUSTER_MONITORS=monitor)
+        with pytest.raises(SettingsError) as refusal:
+            asyncio.run(cluster_setup.init(first, SMALL))
+    said = str(refusal.value)
+    assert "Single does not sync each message" in said and "Single is not part of a cluster" in said
+    assert f"3 servers are to keep the streams, and cluster.monitors has {monitor}" in said
+
+
+def test_a_directory_that_has_not_joined_stays_empty(place: Place) -> None:
+    """A node that is started too early is told to join, and its directory may still join."""
+    early = place.node("early")
+    told = recapito("serve", "--store", early.server.store, "--data", str(early.data), "--port", "0", "--no-portal")
+    assert told.code == 78 and "this node has not joined a cluster" in told.err
+    assert not early.data.exists()
+
+
 def test_an_init_that_fails_leaves_nothing(place: Place) -> None:
     """The second stream does not fit: the first one is taken back, and with the right size the same command works."""
     first = place.node("one")
-    with pytest.raises(SettingsError, match="LANES"):
+    with pytest.raises(SettingsError, match=r"LANES.* more room on each server, by max_file_store"):
         asyncio.run(cluster_setup.init(first, SMALL._replace(lanes_bytes=1 << 50)))
     assert [path.name for path in first.data.glob("cluster*")] == []
     assert [path.name for path in first.data.glob("*.stream.json")] == []
@@ -139,8 +174,12 @@ def test_an_inspection_finds_silent_monitors(place: Place) -> None:
         return dict((await inspect()).problems)
 
     assert asyncio.run(twice(first)) == {}
-    silent = place.node("one", RECAPITO_CLUSTER_MONITORS="http://127.0.0.1:1")
+    whole = ",".join(first.cluster.monitors)
+    silent = place.node("one", RECAPITO_CLUSTER_MONITORS=whole.replace(first.cluster.monitors[0], "http://127.0.0.1:1"))
     assert "http://127.0.0.1:1" in asyncio.run(twice(silent))["monitors"]
+    one = place.node("one", RECAPITO_CLUSTER_MONITORS=first.cluster.monitors[0])
+    said = asyncio.run(twice(one))["monitors"]
+    assert "Nothing shows whether b, c sync each commit" in said
 
 
 async def fill(settings: Settings) -> None:

@@ -5,6 +5,9 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+import yaml
+
 from recapito.api.operate.cluster_metrics import CLUSTER_TABLE
 from recapito.api.operate.metric_table import TABLE
 from tests.deploy.prometheus import need, scraping
@@ -39,6 +42,46 @@ def test_the_rules_pass_promtool() -> None:
     for check, path in (("rules", ALERTS), ("config", DEPLOY / "prometheus" / "prometheus.yml")):
         run = subprocess.run([need("promtool"), "check", check, path], capture_output=True, text=True)
         assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("owned", "with_owner", "alarms"),
+    [
+        ((2, 2), (1, 1), []),
+        ((2, 3), (1, 1), ["RecapitoClusterTwoOwners"]),
+        ((2, 1), (0, 0), ["RecapitoClusterWithoutOwner"]),
+        ((2, 1), (0, 1), ["RecapitoClusterWithoutOwner"]),
+    ],
+)
+def test_alarms_of_owners(owned: list[int], with_owner: list[int], alarms: list[str], tmp_path: Path) -> None:
+    """Two nodes share four partitions: each has an owner, or two nodes own one, or a node knows of none for one."""
+    series = [
+        {"series": f'{name}{{instance="{node}"}}', "values": f"{value}x40"}
+        for name, values in (
+            ("recapito_cluster_partitions", (4, 4)),
+            ("recapito_cluster_owned_partitions", owned),
+            ("recapito_cluster_has_owner", with_owner),
+        )
+        for node, value in zip("ab", values, strict=True)
+    ]
+    rules = {
+        rule["alert"]: rule for group in yaml.safe_load(ALERTS.read_text("utf-8"))["groups"] for rule in group["rules"]
+    }
+    asked = [
+        {
+            "eval_time": "5m",
+            "alertname": name,
+            "exp_alerts": [{"exp_labels": rules[name]["labels"], "exp_annotations": rules[name]["annotations"]}]
+            if name in alarms
+            else [],
+        }
+        for name in ("RecapitoClusterTwoOwners", "RecapitoClusterWithoutOwner")
+    ]
+    tests = [{"interval": "15s", "input_series": series, "alert_rule_test": asked}]
+    file = tmp_path / "rules.json"
+    file.write_text(json.dumps({"rule_files": [str(ALERTS)], "evaluation_interval": "15s", "tests": tests}))
+    run = subprocess.run([need("promtool"), "test", "rules", file], capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def test_alerts_and_dashboard_use_metrics_that_are_there() -> None:

@@ -11,6 +11,7 @@ from recapito.domain.cluster.lease import Lease, may_send
 from recapito.domain.cluster.member import ClusterMember
 from recapito.domain.instant import SECOND
 from recapito.errors import SettingsError
+from tests.kit.peers import ask_to_drain
 from tests.process.virtual_nodes import One, World
 
 
@@ -76,18 +77,36 @@ def test_a_drained_node_stands_by_until_it_may_own_again() -> None:
     """Drain hands over, and the node does not try again before it is resumed."""
 
     async def story(world: World) -> None:
-        (a,) = world.start("a")
+        world.start("a")
         await world.until(lambda: world.owners == ["a"])
-        (b,) = world.start("b")
+        world.start("b")
         await world.run(5)
-        await b.peers.ask_to_drain("a", True)
+        await ask_to_drain(world.board, "a", True)
         assert await world.until(lambda: world.owners == ["b"]) <= 2
         await world.run(31)
         world.kill("b")
         await world.run(20)
         assert world.owners == []
-        await a.peers.ask_to_drain("a", False)
+        await ask_to_drain(world.board, "a", False)
         await world.until(lambda: world.owners == ["a"])
+
+    play(story)
+
+
+def test_a_drained_node_that_starts_again_is_not_drained() -> None:
+    """Drain, stop and start at once, one node after the other, as for an upgrade: at the end there is an owner."""
+
+    async def story(world: World) -> None:
+        world.start("a", "b")
+        await world.until(lambda: len(world.owners) == 1)
+        for name in ("a", "b"):
+            await world.run(5)
+            await ask_to_drain(world.board, name, True)
+            await world.run(1)
+            world.nodes.pop(name).stopping.set()
+            await world.run(1)
+            world.start(name)
+        await world.until(lambda: len(world.owners) == 1, 10)
 
     play(story)
 

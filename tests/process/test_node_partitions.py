@@ -12,6 +12,7 @@ from recapito.observability.journal import silent
 from recapito.peers.memory import MemoryPeers
 from recapito.process.keeper import KeeperParts
 from recapito.process.node import Node, NodeParts
+from tests.kit.peers import ask_to_drain
 from tests.process.virtual_nodes import FakeCopies, FakeRoles, Fence, World
 
 P = 6
@@ -165,12 +166,12 @@ def test_a_drained_node_gives_everything_up() -> None:
     async def story(world: Spread) -> None:
         (a, _) = world.join("a", "b")
         await world.until(lambda: world.shares == {"a": 3, "b": 3}, 15)
-        await a.peers.ask_to_drain("a", True)
+        await ask_to_drain(world.board, "a", True)
         assert await world.until(lambda: world.shares == {"a": 0, "b": P}, 20) <= 1.5
         await world.run(31)
         states = {seen.member.name: seen.member.state for seen in await a.peers.members()}
         assert states == {"a": "drained", "b": "owner"}
-        await a.peers.ask_to_drain("a", False)
+        await ask_to_drain(world.board, "a", False)
         await world.until(lambda: world.shares == {"a": 3, "b": 3}, 90)
 
     play(story)

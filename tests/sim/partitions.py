@@ -31,6 +31,7 @@ from recapito.observability.journal import silent
 from recapito.peers.memory import Board, MemoryPeers
 from recapito.process.keeper import KeeperParts
 from recapito.process.node import Node, NodeParts
+from tests.kit.peers import ask_to_drain
 from tests.sim.clock import SimClock
 from tests.sim.loop import SECOND, SimLoop, run
 
@@ -98,9 +99,9 @@ class SimPeers(MemoryPeers):
         await self._host.reach()
         return stored
 
-    async def drain_asked(self, name: str) -> bool | None:
+    async def drain_asked(self, id: str) -> bool | None:
         await self._host.reach()
-        return await super().drain_asked(name)
+        return await super().drain_asked(id)
 
 
 class SimCopies:
@@ -235,7 +236,7 @@ class SimForwarder:
         other = self._host.world.hosts.get(owner)
         if other is None or not other.runs or other.cut or self._host.cut:
             raise NoOwner("it cannot be reached")
-        signed = _SECRET.sign("10.0.0.1", self._host.world.wall_s)
+        signed = _SECRET.sign("10.0.0.1", int(time.time()))
         headers = [*scope["headers"], (FORWARDED, signed), (PARTITION, b"%d" % self._number)]
         answer = await other.request({**scope, "headers": headers}, body)
         if any(name == NOT_OWNER for name, _ in answer.headers):
@@ -412,7 +413,6 @@ class World:
         self.streams = [parts.streams(number) for number in range(self.partitions)]
         self.hosts: dict[str, Host] = {}
         self._calm = False
-        self.wall_s = int(time.time())  # signatures live by the wall clock, which decides nothing here
 
     def chance(self, odds: float) -> bool:
         return not self._calm and self.rng.random() < odds
@@ -470,10 +470,9 @@ class World:
         host.cut = False
 
     async def _drain(self, host: Host) -> None:
-        asker = MemoryPeers(self.board)
-        await asker.ask_to_drain(host.name, True)
+        await ask_to_drain(self.board, host.name, True)
         await self._wait(2, 20)
-        await asker.ask_to_drain(host.name, False)
+        await ask_to_drain(self.board, host.name, False)
 
     async def _add(self, host: Host) -> None:
         if len(self.hosts) < 4:
@@ -484,9 +483,8 @@ class World:
 
     async def _heal(self) -> None:
         self._calm = True
-        asker = MemoryPeers(self.board)
         for host in self.hosts.values():
-            await asker.ask_to_drain(host.name, False)
+            await ask_to_drain(self.board, host.name, False)
 
     async def _watch(self, seconds: float) -> None:
         """Let time pass, and look at the tasks of all hosts."""
@@ -547,7 +545,7 @@ class World:
                 if content["partition"] != home.number or (event and event not in home.stored):
                     raise Violation("home", f"{topic} of {home.number} was answered by {content['partition']}")
             elif content["bits"] + sum(1 << n for n in content.get("missingPartitions", ())) != 2**self.partitions - 1:
-                raise Violation("home", f"a list of {host.name} lacks a partition and does not name it")
+                raise Violation("home", f"a list of {host.name} lacks a partition and does not name it: {content}")
 
     @staticmethod
     def _scope(method: str, path: str) -> Scope:

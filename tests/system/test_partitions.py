@@ -26,7 +26,7 @@ from tests.clients.topics import MAPPING, make_topic, subscribe
 from tests.clients.webhook import webhook
 from tests.kit.nats_cluster import running
 from tests.portal.browser import CHROMIUM, Window, launched, lone_portal, window
-from tests.system.machine import GROUP, VERSION, Receiver, Server, events, receiver, until
+from tests.system.machine import GROUP, VERSION, Receiver, Server, events, receiver, server, until
 from tests.system.nodes import TAKEOVER_S, Nodes
 from tests.system.partition_clients import lose, managing, public_node, publish
 
@@ -187,8 +187,8 @@ def test_any_node_takes_the_events_of_every_topic(spread: Spread) -> None:
             client.send([EventGridEvent(id=f"sdk-{topic}", subject="s", event_type="t", data={}, data_version="1")])
         wanted.add(f"sdk-{topic}")
     spread.hook.wait_for(wanted)
-    for server in spread.nodes.servers.values():
-        assert until(partial(explains, server, "sdk-orders-5"))
+    for node in spread.nodes.servers.values():
+        assert until(partial(explains, node, "sdk-orders-5"))
 
 
 def test_lists_show_all_partitions(spread: Spread) -> None:
@@ -264,6 +264,40 @@ def test_a_document_spans_partitions(spread: Spread) -> None:
     assert one.request("GET", f"{place}?{VERSION}")[0] == 404
 
 
+def test_a_server_of_its_own_moves_in_by_an_estate_file(spread: Spread, tmp_path: Path) -> None:
+    """Its keys hold here; what was published there is delivered by it, what is published here from here, each once."""
+    moving, one, file = [f"moving-{number}" for number in range(4)], spread.nodes.servers["one"], tmp_path / "all.yaml"
+    with receiver() as hook, server(tmp_path / "old") as old:
+        hook.answer = lambda events: 503
+        old.request("DELETE", f"{GROUP}/topics/demo?{VERSION}")  # the cluster has one already
+        keys: dict[str, str] = {}
+        taken: list[str] = []
+
+        def take(events: list[dict[str, Any]]) -> int:
+            taken.extend(event["id"] for event in events)
+            return 200
+
+        for topic in moving:
+            old.call("PUT", f"{GROUP}/topics/{topic}?{VERSION}", {"location": "westus2"})
+            keys[topic] = old.call("POST", f"{GROUP}/topics/{topic}/listKeys?{VERSION}")["key1"]
+            old.subscribe("hook", hook.url, topic)
+            body = events(f"old-{topic}")
+            assert old.request("POST", f"/topics/{topic}/api/events", body, aeg_sas_key=keys[topic])[0] == 200
+        assert until(lambda: old.call("GET", "/lanes/totals")["failed"] >= len(moving))
+        file.write_text(run("export", "--secrets", "--server", old.url))
+        run("apply", str(file), "--yes", "--server", spread.url("one"), "--ca-file", str(one.authority))
+        hook.answer = take
+        for topic in moving:
+            body = events(f"new-{topic}")
+            assert one.request("POST", f"/topics/{topic}/api/events", body, aeg_sas_key=keys[topic])[0] == 200
+        for lane in old.call("GET", "/lanes")["value"]:
+            old.call("POST", f"/lanes/{lane['id']}/retry-now", {})
+        assert until(lambda: len(taken) >= 2 * len(moving) and old.call("GET", "/lanes/totals")["pending"] == 0)
+        assert sorted(taken) == sorted(f"{side}-{topic}" for side in ("old", "new") for topic in moving)
+    for topic in moving:
+        one.call("DELETE", f"{GROUP}/topics/{topic}?{VERSION}")
+
+
 def test_the_owners_follow_the_estate_file(spread: Spread) -> None:
     """Each applies its part, at start, after a change and on SIGHUP. A wrong file is left alone."""
     group, keys = f"{NO_SUBSCRIPTION}/resourceGroups/filed?{VERSION}", f"{GROUP}/topics/demo/listKeys?{VERSION}"
@@ -274,8 +308,8 @@ def test_the_owners_follow_the_estate_file(spread: Spread) -> None:
     plan = {"document": {"resourceGroups": [{"name": "filed", "tags": {"of": "new"}}]}, "dryRun": True}
     assert until(lambda: two.call("POST", "/estate", plan)["counts"]["keep"] == 1)
     (spread.nodes.directory / "key").write_text(KEYS[1], "utf-8")
-    for server in spread.nodes.servers.values():
-        server.hang_up()
+    for node in spread.nodes.servers.values():
+        node.hang_up()
     assert until(lambda: one.call("POST", keys)["key1"] == KEYS[1])
     (spread.nodes.directory / "estate.yaml").write_text("topics: [{name: demo, nonsense: 1}]", "utf-8")
 

@@ -71,7 +71,7 @@ def connect_streams(settings: Settings, journal: Journal) -> list[JetStreamStrea
     A server whose monitor does not answer is passed over: readiness names it.
     """
     options = jetstream_options(settings)
-    answering = tuple(url for url in options.monitors if _answers(url, options.tls()))
+    answering = tuple(url for url in options.monitored if _answers(url, options.tls()))
     unchecked = options.unchecked or (bool(options.monitors) and not answering)
     return connect_all(options._replace(monitors=answering, unchecked=unchecked), journal)
 

@@ -35,14 +35,14 @@ from recapito.domain import limits
 from recapito.domain.cluster.lease import LeaseSeen
 from recapito.domain.cluster.member import Sighting, clock_problem
 from recapito.domain.cluster.partition import WHOLE, Partition
-from recapito.errors import PeersFailed, SettingsError, StoreFailed
+from recapito.errors import ClusterUnreachable, PeersFailed, SettingsError, StoreFailed
 from recapito.identity.cluster_secret import ClusterSecret
 from recapito.observability.journal import silent
 from recapito.peers.nats import NatsPeers
 from recapito.settings.settings import Settings
 from recapito.stores.jetstream.link import Link
 from recapito.stores.jetstream.stream import JetStreamStream
-from recapito.stores.jetstream.streams import JetStreamStreams, create
+from recapito.stores.jetstream.streams import JetStreamStreams, check_servers, create
 from recapito.stores.replicated.convert import check_empty, copy_stores, digests, forget_streams, noted_digests
 from recapito.stores.replicated.rows import Digest
 from recapito.stores.sqlite.backend import SqliteBackend
@@ -79,6 +79,7 @@ async def init(settings: Settings, sizes: StreamSizes, filled: bool = False) -> 
     make_directory(settings.data)
     before = attempt.read_text("ascii") if attempt.exists() else ""
     async with open_peers(settings) as peers:
+        await asyncio.to_thread(check_servers, jetstream_options(settings), sizes.replicas)
         try:
             await peers.create(sizes.replicas)
             if await peers.paper(PAPERS) is not None:
@@ -112,7 +113,8 @@ def _check_unused(data: Path) -> None:
     if used:
         raise SettingsError(
             f"{used[0]} exists: a cluster of several partitions begins with an empty data directory. A store moves "
-            "into a cluster of one partition only."
+            "into a cluster of one partition only; into several, move its resources by `recapito export --secrets` and "
+            "`recapito apply`, while the old server delivers its events."
         )
 
 
@@ -170,7 +172,7 @@ async def read_paper(peers: NatsPeers, settings: Settings) -> bytes:
     try:
         sealed = await peers.paper(PAPERS)
     except PeersFailed as error:
-        raise SettingsError(f"{peers_stream(settings)}: {error}") from error
+        raise ClusterUnreachable(f"{peers_stream(settings)}: {error}") from error
     if sealed is None:
         raise SettingsError(f"There is no cluster named '{settings.cluster.name}': make it by `recapito cluster init`.")
     return sealed
@@ -182,6 +184,16 @@ def open_papers(settings: Settings, secret: ClusterSecret, sealed: bytes) -> dic
     if papers is None:
         raise SettingsError(f"This is not the secret of the cluster '{settings.cluster.name}'.")
     return papers
+
+
+async def check_secret(settings: Settings, secret: ClusterSecret, peers: NatsPeers) -> None:
+    """Refuse a node of another cluster with this name: its keys would not fit those of the others."""
+    if secret.unseal(PAPERS, await read_paper(peers, settings)) is None:
+        raise SettingsError(
+            f"{settings.cluster.secret_in(settings.data)} is not the secret of the cluster '{settings.cluster.name}' "
+            "on these NATS servers, but of another one: correct server.store and cluster.name, or have an empty data "
+            "directory join this cluster by `recapito cluster join`."
+        )
 
 
 def make_papers(settings: Settings) -> dict[str, bytes]:
@@ -281,9 +293,10 @@ async def drain(settings: Settings, node: str, undo: bool, wait_s: float) -> boo
     wanted = ("drained",) if not undo else ("standby", "claiming", "owner")
     async with open_peers(settings) as peers:
         try:
-            if not await _lives(peers, node):
+            id = await _find(peers, node)
+            if id is None:
                 raise SettingsError(f"There is no living node named '{node}': see `recapito cluster status`.")
-            await peers.ask_to_drain(node, not undo)
+            await peers.ask_to_drain(id, not undo)
             for _ in range(int(wait_s * 4)):
                 states = {seen.member.name: seen.member.state for seen in await peers.members()}
                 if states.get(node) in wanted:
@@ -294,13 +307,14 @@ async def drain(settings: Settings, node: str, undo: bool, wait_s: float) -> boo
     return False
 
 
-async def _lives(peers: NatsPeers, node: str) -> bool:
-    """Whether a node is a member. One look is a hint: a busy node may be late, and a server behind the others."""
+async def _find(peers: NatsPeers, node: str) -> str | None:
+    """The id of a living node. One look is a hint: a busy node may be late, and a server behind the others."""
     for _ in range(_LOOKS):
-        if node in {seen.member.name for seen in await peers.members()}:
-            return True
+        for seen in await peers.members():
+            if seen.member.name == node:
+                return seen.member.id
         await asyncio.sleep(0.25)
-    return False
+    return None
 
 
 class Moved(NamedTuple):
@@ -395,7 +409,8 @@ async def open_streams(settings: Settings) -> AsyncIterator[JetStreamStreams]:
         if len(every) > 1:
             raise SettingsError(
                 f"This cluster has {len(every)} partitions, and only a store of one partition moves out: take a backup "
-                "by `recapito cluster backup`; `recapito restore` makes a server of each partition's directory in it."
+                "by `recapito cluster backup`; `recapito restore` makes a server of each partition's directory in it. "
+                "Or move the resources by `recapito export --secrets` and `recapito apply`."
             )
         yield every[WHOLE]
 

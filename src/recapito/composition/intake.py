@@ -38,7 +38,7 @@ from recapito.contracts.log import Log
 from recapito.domain import limits
 from recapito.domain.capacity import Rate, needed, share_out
 from recapito.domain.cluster.partition import WHOLE, Partition
-from recapito.domain.cluster.view import ClusterView
+from recapito.domain.cluster.view import UNSYNCED, ClusterView
 from recapito.domain.instant import HOUR
 from recapito.errors import StoreFailed
 from recapito.identity.server_identity import ServerIdentity
@@ -151,13 +151,16 @@ def make_intake(
     calls: the way to the other partitions; None if there are none.
     """
     disk = _make_disk_watch(settings, stores, journal)
-    closed: Problem = disk.reason if disk else lambda: None
+    full: Problem = disk.reason if disk else lambda: None
+    unsynced = partial(_unsynced, cluster)
     patience = int(settings.publish.wait_s * SECOND)
     reserve = disk.reserve if disk else lambda size: None
-    publisher = Publisher(stores.log, clock, on_append, closed, reserve, patience=patience)
+    publisher = Publisher(
+        stores.log, clock, on_append, full, lambda size: unsynced() or reserve(size), patience=patience
+    )
     expiry = Expiry(stores.registry, clock, journal)
     wall = SystemClock()
-    told = NoticePublisher(stores.log, stores.registry, clock, closed, on_append, journal)
+    told = NoticePublisher(stores.log, stores.registry, clock, lambda: unsynced() or full(), on_append, journal)
     notifier: NoticeLoop = BlobNotifier(told, stores.registry, stores.ledger, wall, journal, notices)
     called = None if calls is None else _make_partition_services(stores, told, wall, partition, calls)
     if calls is not None and called is not None:
@@ -205,7 +208,7 @@ def make_intake(
     estate = make_estate(settings, topics, subscriptions, keyring, clock, journal, partition)
     spread = None if cluster is None or partition.alone else _make_spread(settings, estate, cluster)
     file = make_estate_file(settings, estate, journal)
-    ready = partial(_readiness, stores, closed, dispatch_problem, status, file, cluster)
+    ready = partial(_readiness, stores, full, dispatch_problem, status, file, cluster)
     damages = DamageReport(stores.registry, stores.ledger, partition.first_id)
     services = _make_services(
         settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, replayer, damages, ready
@@ -255,6 +258,11 @@ def _warnings(
     found = {"estate": None if file is None else file.problem, "destinations": status.refused()}
     of_cluster = {} if cluster is None else {f"cluster {name}": why for name, why in cluster().warnings.items()}
     return {part: reason for part, reason in {**found, **of_cluster}.items() if reason}
+
+
+def _unsynced(cluster: Callable[[], ClusterView] | None) -> str | None:
+    """The reason why what is acknowledged might be lost: a NATS server does not sync it."""
+    return None if cluster is None else cluster().problems.get(UNSYNCED)
 
 
 def _make_disk_watch(settings: Settings, stores: Stores, journal: Journal) -> DiskWatch | None:

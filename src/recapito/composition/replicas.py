@@ -7,7 +7,7 @@ import msgspec
 
 from recapito.composition.cluster import jetstream_options
 from recapito.domain.cluster.replicas import CopyState, find_faults
-from recapito.domain.cluster.view import Findings
+from recapito.domain.cluster.view import UNSYNCED, Findings
 from recapito.peers.monitor import Monitored, ask_monitor
 from recapito.settings.settings import Settings
 
@@ -20,23 +20,33 @@ def make_inspection(settings: Settings) -> Callable[[], Awaitable[Findings]]:
         nonlocal before
         problems: dict[str, str] = {}
         lag: dict[str, int] = {}
+        keepers, known, silent = set[str](), set[str](), 0
         now: dict[str, Mapping[str, CopyState]] = {}
         for url, told in (await ask_all(settings)).items():
             if isinstance(told, str):
                 problems["monitors"] = f"The monitor at {url} does not answer: {told}"
+                silent += 1
                 continue
+            keepers |= told.keepers
+            known.add(told.name)
             now[url] = told.copies
             for server, behind in told.lag.items():
                 lag[server] = max(lag.get(server, 0), behind)
             if not told.syncs:
-                problems["sync"] = (
-                    f"The server at {url} does not sync each commit: set `sync_interval: always` under `jetstream` and "
-                    "restart it. An event that was acknowledged is lost if its power fails."
+                problems[UNSYNCED] = (
+                    f"The server {told.name} at {url} does not sync each commit: set `sync_interval: always` under "
+                    "`jetstream` and restart it. Until then nothing is published, because it could be lost."
                 )
         faults = find_faults(before, now)
         before = now
         if faults:
             problems["replicas"] = next(iter(faults.values()))
+        unknown = sorted(keepers - known)
+        if len(unknown) > silent and not settings.cluster.unchecked:
+            problems["monitors"] = (
+                f"Nothing shows whether {', '.join(unknown)} sync each commit: name the monitors of all servers that "
+                "keep the streams in cluster.monitors."
+            )
         return Findings(problems, lag)
 
     return inspect
@@ -52,5 +62,5 @@ async def ask_all(settings: Settings) -> dict[str, Monitored | str]:
         except (OSError, ValueError, msgspec.MsgspecError) as error:
             return str(error) or type(error).__name__
 
-    urls = settings.cluster.monitors
+    urls = jetstream_options(settings).monitored
     return dict(zip(urls, await asyncio.gather(*(ask(url) for url in urls)), strict=True))

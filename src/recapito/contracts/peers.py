@@ -33,10 +33,10 @@ class Peers(Protocol):
     async def put_lease(self, lease: Lease, revision: int, partition: int = 0) -> int | None:
         """Put a lease, if its revision is still this one (0: absent). The new revision; None: it was another."""
 
-    async def ask_to_drain(self, name: str, drained: bool) -> None:
-        """Ask a node to give up its leases and not to try (True), or to try again (False)."""
+    async def ask_to_drain(self, id: str, drained: bool) -> None:
+        """Ask this run of a node to give up its leases and not to try (True), or to try again (False)."""
 
-    async def drain_asked(self, name: str) -> bool | None:
+    async def drain_asked(self, id: str) -> bool | None:
         """The last such wish of the last half minute; None if there is none."""
 
     async def put_paper(self, name: str, content: bytes) -> bool:

@@ -62,14 +62,14 @@ class MemoryPeers:
             self._tell(board)
         return board.revisions
 
-    async def ask_to_drain(self, name: str, drained: bool) -> None:
+    async def ask_to_drain(self, id: str, drained: bool) -> None:
         board = self._reach()
-        board.wishes[name] = (drained, board.now())
+        board.wishes[id] = (drained, board.now())
         self._tell(board)
 
-    async def drain_asked(self, name: str) -> bool | None:
+    async def drain_asked(self, id: str) -> bool | None:
         board = self._reach()
-        wish, at = board.wishes.get(name, (None, 0))
+        wish, at = board.wishes.get(id, (None, 0))
         return wish if board.now() - at < WISH_NS else None
 
     async def put_paper(self, name: str, content: bytes) -> bool:

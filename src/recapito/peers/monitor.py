@@ -3,13 +3,14 @@
 import urllib.request
 from collections.abc import Mapping
 from ssl import SSLContext
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from recapito.domain.cluster.replicas import CopyState
 
+T = TypeVar("T")
 WAIT_S = 3.0
 MAX_BYTES = 16 << 20
 
@@ -50,12 +51,21 @@ class _JszAnswer(msgspec.Struct):
     config: _JszConfig = msgspec.field(default_factory=_JszConfig)
 
 
-class Monitored(NamedTuple):
-    """One server: its copies by the stream's name, the lag of replicas that it leads, and whether it syncs."""
+class _VarzAnswer(msgspec.Struct):
+    server_name: str = ""
 
+
+class Monitored(NamedTuple):
+    """One server: its copies by the stream's name, the lag of replicas that it leads, and whether it syncs.
+
+    keepers: the names of all servers that it knows to have such copies.
+    """
+
+    name: str
     copies: Mapping[str, CopyState]
     lag: Mapping[str, int]
     syncs: bool
+    keepers: frozenset[str]
 
 
 def ask_monitor(url: str, prefix: str, tls: SSLContext | None = None) -> Monitored:
@@ -65,9 +75,8 @@ def ask_monitor(url: str, prefix: str, tls: SSLContext | None = None) -> Monitor
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"'{url}' is not the URL of a monitor")
-    jsz = f"{url.rstrip('/')}/jsz?accounts=1&streams=1&config=1"
-    with urllib.request.urlopen(jsz, timeout=WAIT_S, context=tls) as answer:
-        told = msgspec.json.decode(answer.read(MAX_BYTES), type=_JszAnswer)
+    told = _ask(f"{url.rstrip('/')}/jsz?accounts=1&streams=1&config=1", _JszAnswer, tls)
+    name = _ask(f"{url.rstrip('/')}/varz", _VarzAnswer, tls).server_name or url
     ours = [
         stream for account in told.account_details for stream in account.stream_detail if stream.name.startswith(prefix)
     ]
@@ -78,4 +87,10 @@ def ask_monitor(url: str, prefix: str, tls: SSLContext | None = None) -> Monitor
     copies = {
         stream.name: CopyState(stream.state.messages, stream.state.first_seq, stream.state.last_seq) for stream in ours
     }
-    return Monitored(copies, lag, told.config.sync_always)
+    keepers = {replica.name for stream in ours if stream.cluster for replica in stream.cluster.replicas}
+    return Monitored(name, copies, lag, told.config.sync_always, frozenset(keepers | ({name} if ours else set())))
+
+
+def _ask(url: str, kind: type[T], tls: SSLContext | None) -> T:
+    with urllib.request.urlopen(url, timeout=WAIT_S, context=tls) as answer:
+        return msgspec.json.decode(answer.read(MAX_BYTES), type=kind)

@@ -104,12 +104,12 @@ class NatsPeers:
             await self._tell()
         return put
 
-    async def ask_to_drain(self, name: str, drained: bool) -> None:
-        await self._put(f"wish.{name}", msgspec.json.encode(drained), {"Nats-TTL": f"{WISH_S}s"})
+    async def ask_to_drain(self, id: str, drained: bool) -> None:
+        await self._put(f"wish.{id}", msgspec.json.encode(drained), {"Nats-TTL": f"{WISH_S}s"})
         await self._tell()
 
-    async def drain_asked(self, name: str) -> bool | None:
-        stored = await self._last(f"wish.{name}")
+    async def drain_asked(self, id: str) -> bool | None:
+        stored = await self._last(f"wish.{id}")
         return None if stored is None else msgspec.json.decode(stored.content, type=bool)
 
     async def put_paper(self, name: str, content: bytes) -> bool:

@@ -161,7 +161,7 @@ class Node:
             try:
                 await self._announce()
                 standing.saw(await peers.members())
-                self._heed(await peers.drain_asked(self._parts.name))
+                self._heed(await peers.drain_asked(standing.id))
                 standing.unreachable = ""
             except PeersFailed as error:
                 standing.missed(error)

@@ -18,6 +18,7 @@ from recapito.composition.cluster import (
     stream_formats,
 )
 from recapito.composition.cluster_secret import read_secret
+from recapito.composition.cluster_setup import check_secret
 from recapito.composition.partition_paths import socket_of
 from recapito.composition.replicas import make_inspection
 from recapito.contracts.stream import StreamMissing, StreamUnknown
@@ -43,10 +44,11 @@ async def run_node(
     journal: Journal,
 ) -> None:
     """Run a node until `stopping` is set."""
-    read_secret(settings)  # before anything of it is shown to the cluster
+    secret = read_secret(settings)
     async with open_peers(settings, journal) as peers:
         every = await asyncio.to_thread(connect_streams, settings, journal)
         try:
+            await check_secret(settings, secret, peers)  # before anything of this node is shown to the cluster
             threads = ThreadPoolExecutor(THREADS + THREADS_OF_PARTITION * len(every))
             asyncio.get_running_loop().set_default_executor(threads)
             async with _roles(settings, listener, on_ready, journal, len(every)) as (roles, router):

@@ -8,6 +8,7 @@ import pytest
 from recapito.contracts.stream import StreamUnknown
 from recapito.errors import SettingsError
 from recapito.stores.jetstream import checks
+from recapito.stores.jetstream.client import JetStreamOptions
 from recapito.stores.jetstream.link import start_loop
 from recapito.stores.jetstream.streams import connect, create
 from tests.kit.nats_cluster import NatsCluster
@@ -104,13 +105,25 @@ def test_streams_are_created_once(nats: NatsCluster) -> None:
 
 @pytest.mark.xdist_group("nats")
 def test_servers_that_nothing_vouches_for(nats: NatsCluster) -> None:
-    """Without monitors the operator must say that the servers sync; a monitor that does not answer is named."""
+    """Without monitors, those at NATS's usual port are asked; one that does not answer is named, with the remedy."""
     nats.emptied_streams()
-    with pytest.raises(SettingsError, match=r"cluster\.monitors, or set cluster\.unchecked"):
+    usual = r"http://127\.0\.0\.1:8222 does not answer .*: start that server, .* or correct cluster\.monitors"
+    with pytest.raises(SettingsError, match=usual):
         connect(nats.options("t1", monitors=()))
     connect(nats.options("t1", monitors=(), unchecked=True)).close()
     with pytest.raises(SettingsError, match=r"The monitor http://127\.0\.0\.1:1 does not answer"):
         connect(nats.options("t1", monitors=("http://127.0.0.1:1",)))
+
+
+def test_monitors_that_are_not_named() -> None:
+    """Each server has its own at NATS's usual port; an operator who wants no check gets none."""
+    options = JetStreamOptions(("tls://a:4222", "nats://[::1]", "nats://b", "nats://b:4333"))
+    assert options.monitored == ("http://a:8222", "http://[::1]:8222", "http://b:8222")
+    assert options._replace(monitors=("http://m",)).monitored == ("http://m",)
+    assert options._replace(unchecked=True).monitored == ()
+    (fault,) = checks.monitor_faults(["http://m"], 3)
+    assert fault == "3 servers are to keep the streams, and cluster.monitors has http://m: name the monitor of each"
+    assert not list(checks.monitor_faults(["http://a", "http://b", "http://c"], 3))
 
 
 @pytest.mark.xdist_group("nats")

@@ -10,7 +10,9 @@ from recapito.domain.instant import SECOND
 
 STATE = Metric("recapito_cluster_state", "gauge", "1 for the state that this node has.", ("state",))
 MEMBERS = Metric("recapito_cluster_members", "gauge", "Living nodes that this node knows of, itself included.")
-HAS_OWNER = Metric("recapito_cluster_has_owner", "gauge", "1 while this node knows of an owner.")
+HAS_OWNER = Metric("recapito_cluster_has_owner", "gauge", "1 while this node knows of an owner of every partition.")
+PARTITIONS = Metric("recapito_cluster_partitions", "gauge", "Partitions of the cluster.")
+OWNED = Metric("recapito_cluster_owned_partitions", "gauge", "Partitions that this node owns.")
 CHANGES = Metric(
     "recapito_cluster_owner_changes", "counter", "Changes of the owner that this node has seen since its start."
 )
@@ -47,6 +49,8 @@ CLUSTER_TABLE = (
     STATE,
     MEMBERS,
     HAS_OWNER,
+    PARTITIONS,
+    OWNED,
     CHANGES,
     LEASE_AGE,
     BEHIND,
@@ -65,6 +69,8 @@ def add_cluster(metrics: PrometheusText, view: ClusterView, table: Collection[Me
         metrics.add(STATE, int(state is view.state), labels({"state": state}))
     metrics.add(MEMBERS, len(view.members))
     metrics.add(HAS_OWNER, int(bool(view.owner)))
+    metrics.add(PARTITIONS, len(view.partitions) or 1)
+    metrics.add(OWNED, view.owned)
     metrics.add(CHANGES, view.owner_changes)
     if view.renewed_at:
         metrics.add(LEASE_AGE, (monotonic_ns() - view.renewed_at) / SECOND)

@@ -17,6 +17,7 @@ from recapito.api.publish.authenticate import bearer_of
 from recapito.api.router.forward import ForwardCounts, Forwarder, GatheredAnswer
 from recapito.api.router.partitions import PartitionRouter
 from recapito.api.router.relabel import SHOWN_BY_ROUTER, Relabelled
+from recapito.domain.cluster.member import NodeState
 from recapito.domain.cluster.view import ClusterView
 
 _JSON = "application/json; charset=utf-8"
@@ -88,7 +89,7 @@ def readiness_of_all(
     for partition in view.partitions:
         answer = near.get(partition.number)
         if not partition.owner:
-            checks[partition.number] = "no owner: wait, or look at `recapito cluster status`"
+            checks[partition.number] = _no_owner(view)
         elif partition.owner != view.node:
             continue
         elif answer is None or answer.status != 200:
@@ -103,7 +104,8 @@ def readiness_of_all(
             f"partition {each.number}": checks.get(each.number, f"ok: node '{each.owner}' owns")
             for each in view.partitions
         }
-        body |= {"node": view.node, "state": view.state, "checks": {**owners, **warnings, **view.problems}}
+        checked = {**owners, **warnings, **view.problems}
+        body |= {"node": view.node, "state": view.state, "checks": checked}
     return (200 if ready else 503), body
 
 
@@ -125,9 +127,15 @@ def readiness(view: ClusterView, details: bool) -> tuple[int, dict[str, Any]]:
     ready = bool(view.owner)
     body: dict[str, Any] = {"status": "ready" if ready else "not ready"}
     if details:
-        owner = f"ok: node '{view.owner}' owns" if ready else "no owner: wait, or look at `recapito cluster status`"
+        owner = f"ok: node '{view.owner}' owns" if ready else _no_owner(view)
         body |= {"node": view.node, "state": view.state, "checks": {"owner": owner, **view.problems}}
     return (200 if ready else 503), body
+
+
+def _no_owner(view: ClusterView) -> str:
+    if view.members and set(view.members.values()) == {NodeState.DRAINED}:
+        return "no owner: every node is drained, which `recapito cluster drain NODE --undo` ends"
+    return "no owner: wait, or look at `recapito cluster status`"
 
 
 def _may_see(scope: Scope, access: Access) -> bool:

@@ -72,7 +72,8 @@ def init(
     secret = chosen.cluster.secret_in(chosen.data)
     typer.echo(f"The cluster '{chosen.cluster.name}' is made, and {chosen.data} is its first node's directory.")
     typer.echo(f"Its secret is in {secret}. For each further node, copy that file there and run:")
-    typer.echo(f"  recapito cluster join --store {chosen.server.store} --data DIRECTORY --secret FILE")
+    node = f"--store {chosen.server.store} --data DIRECTORY" if settings is None else "--settings FILE"
+    typer.echo(f"  recapito cluster join {node} --secret FILE")
 
 
 @app.command()
@@ -86,7 +87,8 @@ def join(
     chosen = load(store, data, settings)
     asyncio.run(setup().join(chosen, _read_secret(secret)))
     typer.echo(f"{chosen.data} is the directory of a node of the cluster '{chosen.cluster.name}'. Start it by:")
-    typer.echo(f"  recapito serve --store {chosen.server.store} --data {chosen.data} --node NAME")
+    node = f"--store {chosen.server.store} --data {chosen.data} --node NAME"
+    typer.echo(f"  recapito serve {node if settings is None else f'--settings {settings}'}")
 
 
 @Noun(app).verb("status", session=False, form=Output.TABLE, to_lines=lambda shown: _lines(shown))

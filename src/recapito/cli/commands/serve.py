@@ -17,6 +17,7 @@ from recapito.cli.text.welcome import print_welcome
 from recapito.clock import ClockOrigin, origin_now
 from recapito.composition import identity as access
 from recapito.composition import stores
+from recapito.composition.cluster_secret import read_secret
 from recapito.errors import SettingsError
 from recapito.extras import require
 from recapito.identity.server_identity import ServerIdentity
@@ -104,6 +105,7 @@ async def _serve(settings: Settings, insists: bool, quiet: bool) -> None:
     journal = LineJournal(role="parent")
     if settings.in_cluster:
         require("cluster", "This server cannot be a node of a cluster")
+        read_secret(settings)  # a directory that has not joined stays empty
         await _listen(settings, 0, journal, insists, quiet, asyncio.Event())
         return
     backend = stores.make_backend(settings, journal)

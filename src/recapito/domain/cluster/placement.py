@@ -1,7 +1,8 @@
 """Which node should own which partition: a pure rule of the partitions and the nodes that can own.
 
-The law: every node that knows the same nodes comes to the same result; no node gets more than its share; and a node
-that comes or goes moves few of the partitions of the others. A wrong result costs time, never an event.
+The law: every node that knows the same nodes comes to the same result; the shares of nodes that can own every
+partition differ by one at most; and a node that comes or goes moves few of the partitions of the others. A wrong result
+costs time, never an event.
 """
 
 from collections import Counter
@@ -42,12 +43,13 @@ def place(partitions: int, nodes: Mapping[str, Collection[int]]) -> dict[int, st
     lacks a partition leaves it to another one, above that one's share; one that lacks all of them has no share.
     """
     nodes = {node: lacks for node, lacks in nodes.items() if len(lacks) < partitions}
-    share = -(-partitions // max(len(nodes), 1))
+    share, rest = divmod(partitions, max(len(nodes), 1))  # as many nodes as `rest` says get one more
     owned: Counter[str] = Counter()
     placed = {}
     for partition in range(partitions):
+        has_more = sum(owned[node] > share for node in nodes) < rest
         ranked = {
-            node: (owned[node] < share, _rank(partition, node), node)
+            node: (owned[node] < share + has_more, _rank(partition, node), node)
             for node, lacks in nodes.items()
             if partition not in lacks
         }

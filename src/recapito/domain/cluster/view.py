@@ -7,7 +7,9 @@ import msgspec
 
 from recapito.domain.cluster.member import NodeState
 
-NOT_READY = ("peers", "sync")
+UNSYNCED = "sync"
+"""The check that fails while a NATS server does not sync each commit: until then intake takes nothing."""
+NOT_READY = ("peers", UNSYNCED)
 """The problems with which a node should get no requests: it does not reach the servers, or these may lose what it
 acknowledges. With any other it does all that it can, and so do the other nodes, which have the same problem."""
 

@@ -3,7 +3,7 @@
 Each refusal is a sentence that names the server or the stream, and the remedy.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 OLDEST = (2, 12)
@@ -20,6 +20,12 @@ def version_faults(server: str, version: str) -> Iterator[str]:
 def payload_faults(server: str, max_payload: int) -> Iterator[str]:
     if max_payload < LEAST_PAYLOAD:
         yield f"{server} has max_payload {max_payload}: set it to 8MB, and to {LEAST_PAYLOAD} at least"
+
+
+def monitor_faults(monitors: Collection[str], servers: int) -> Iterator[str]:
+    if len(monitors) < servers:
+        named = ", ".join(monitors) or "none"
+        yield f"{servers} servers are to keep the streams, and cluster.monitors has {named}: name the monitor of each"
 
 
 def server_faults(monitor: str, varz: Mapping[str, Any], jsz: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import nkeys
 from nats.aio.client import Client, Srv
@@ -24,6 +25,7 @@ from recapito.errors import SettingsError
 from recapito.observability.journal import Journal, silent
 
 CONNECT_S = 10.0
+MONITOR_PORT = 8222
 REFUSED_PAUSE_S = 1.0  # after a refusal that the next try will meet again
 PENDING_BYTES = 64 * 1024 * 1024  # what may wait to be sent; at least one message of the largest size
 _JWT, _SEED = "-----BEGIN NATS USER JWT-----", "-----BEGIN USER NKEY SEED-----"
@@ -52,6 +54,13 @@ class JetStreamOptions(NamedTuple):
     key: Path | None = None
     monitors: tuple[str, ...] = ()
     unchecked: bool = False
+
+    @property
+    def monitored(self) -> tuple[str, ...]:
+        """The monitors to ask: those with a name, otherwise NATS's usual port of each server."""
+        if self.monitors or self.unchecked:
+            return self.monitors
+        return tuple(dict.fromkeys(f"http://{_host(server)}:{MONITOR_PORT}" for server in self.servers))
 
     @property
     def secure(self) -> bool:
@@ -244,6 +253,12 @@ def read_seed(path: Path, mark: str = "") -> nkeys.KeyPair:
         return nkeys.from_seed(bytearray(_section(path, mark) if mark else _read(path).strip().encode()))
     except (nkeys.NkeysError, ValueError):
         raise NatsError(f"{path} holds no seed of an nkey") from None
+
+
+def _host(server: str) -> str:
+    """The host of a server's URL, as a URL has it."""
+    host = urlsplit(server).hostname or ""
+    return f"[{host}]" if ":" in host else host
 
 
 def _section(path: Path, mark: str) -> bytes:

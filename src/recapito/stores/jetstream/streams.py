@@ -4,7 +4,7 @@ once.
 
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from ssl import SSLContext
 from typing import Any
 
@@ -19,7 +19,6 @@ from recapito.stores.jetstream.link import Link
 from recapito.stores.jetstream.stream import LOG_ID, PARTITIONS, JetStreamStream
 
 MONITOR_S = 3.0
-EXISTS = 10058
 
 
 class JetStreamStreams:
@@ -48,9 +47,7 @@ def connect(options: JetStreamOptions, journal: Journal = silent, partition: int
     link = Link(options, journal)
     try:
         streams = JetStreamStreams(link, options.name, partition)
-        faults = [*_server_faults(options, link), *_stream_faults(streams, journal)]
-        if faults:
-            raise SettingsError(". ".join(fault[0].upper() + fault[1:] for fault in faults) + ".")
+        _refuse([*_server_faults(options, link), *_stream_faults(streams, journal)])
     except BaseException:
         link.close()
         raise
@@ -62,9 +59,7 @@ def connect_all(options: JetStreamOptions, journal: Journal = silent) -> list[Je
     first = connect(options, journal)
     try:
         every = [first, *(first.beside(number) for number in range(1, first.log.state().partitions))]
-        faults = [fault for streams in every[1:] for fault in _stream_faults(streams, journal)]
-        if faults:
-            raise SettingsError(". ".join(fault[0].upper() + fault[1:] for fault in faults) + ".")
+        _refuse(fault for streams in every[1:] for fault in _stream_faults(streams, journal))
     except StreamMissing as error:
         first.close()
         raise SettingsError(str(error)) from error
@@ -75,6 +70,16 @@ def connect_all(options: JetStreamOptions, journal: Journal = silent) -> list[Je
         first.close()
         raise
     return every
+
+
+def check_servers(options: JetStreamOptions, replicas: int) -> None:
+    """Connect and check the servers alone, before anything is made there. SettingsError has every fault."""
+    link = Link(options)
+    try:
+        few = checks.monitor_faults(options.monitored, replicas)
+        _refuse([*_server_faults(options, link), *(() if options.unchecked else few)])
+    finally:
+        link.close()
 
 
 def create(
@@ -89,9 +94,7 @@ def create(
     """Create the streams, empty; all partitions share the bounds. SettingsError: one exists, or servers are not fit."""
     link = Link(options, journal)
     try:
-        faults = list(_server_faults(options, link))
-        if faults:
-            raise SettingsError(". ".join(fault[0].upper() + fault[1:] for fault in faults) + ".")
+        _refuse(_server_faults(options, link))
         for partition in range(partitions):
             streams = JetStreamStreams(link, options.name, partition)
             for stream, size in ((streams.log, log_bytes), (streams.lanes, lanes_bytes)):
@@ -126,23 +129,30 @@ def _create(link: Link, stream: JetStreamStream, log_id: str, size: int, replica
     except StreamUnknown as error:
         raise SettingsError(f"Stream {stream.name} cannot be created: {error}.") from error
     if "error" in answer:
-        raise SettingsError(f"Stream {stream.name} cannot be created: {answer['error'].get('description')}.")
+        why = answer["error"].get("description", "an error")
+        room = " Give JetStream more room on each server, by max_file_store, or choose smaller streams."
+        remedy = room if "storage" in why or "resources" in why else ""
+        raise SettingsError(f"Stream {stream.name} cannot be created: {why}.{remedy}")
+
+
+def _refuse(faults: Iterable[str]) -> None:
+    found = [fault[0].upper() + fault[1:] for fault in faults]
+    if found:
+        raise SettingsError(". ".join(found) + ".")
 
 
 def _server_faults(options: JetStreamOptions, link: Link) -> Iterator[str]:
     yield from checks.version_faults(link.server, link.version)
     yield from checks.payload_faults(link.server, link.max_payload)
-    if not options.monitors and not options.unchecked:
-        yield (
-            "nothing shows whether the NATS servers sync each message: name their monitors in cluster.monitors, or set "
-            "cluster.unchecked"
-        )
-    for monitor in options.monitors:
+    for monitor in options.monitored:
         try:
             tls = options.tls()
             varz, jsz = _get(f"{monitor}/varz", tls), _get(f"{monitor}/jsz?config=1", tls)
         except (OSError, ValueError) as error:
-            yield f"the monitor {monitor} does not answer ({error}): start that server, or correct cluster.monitors"
+            yield (
+                f"the monitor {monitor} does not answer ({error}), and it alone shows whether its server syncs each "
+                "message: start that server, set `http` in its configuration, or correct cluster.monitors"
+            )
         else:
             yield from checks.server_faults(monitor, varz, jsz)
 
