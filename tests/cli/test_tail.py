@@ -132,6 +132,21 @@ def test_a_partition_that_does_not_answer_is_named_once() -> None:
         assert tail.stderr.readline() == "recapito: all partitions of the cluster answer again\n"
 
 
+def test_a_node_whose_attempts_are_missing_is_named() -> None:
+    """Once, and the attempts of the others are shown."""
+
+    def lacking(path: str, query: Query, body: Any) -> tuple[int, Any]:
+        status, answer = page(attempt(1), newest="m1")
+        return status, answer | {"missingNodes": ["two"]}
+
+    with observed(lacking) as it:
+        said = recapito("tail", "--server", it.url, "--no-follow")
+    assert (said.code, len(lines(said.out))) == (0, 1)
+    assert said.err.splitlines() == [
+        "recapito: Node 'two' of the cluster does not answer: attempts that were made there are missing"
+    ]
+
+
 def test_who_reads_may_go() -> None:
     """`recapito tail | head -1` ends without a word when there is no reader any more."""
 

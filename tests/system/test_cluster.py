@@ -101,7 +101,10 @@ def test_all_servers_go_and_come_back(nodes: Nodes, hook: Receiver) -> None:
 
 
 def test_a_drained_node_hands_over(nodes: Nodes, hook: Receiver) -> None:
-    """Drain moves the ownership under load, quickly, and the drained node forwards; undone, it may own again."""
+    """Drain moves the ownership under load, quickly, and the drained node forwards; undone, it may own again.
+
+    The new owner explains what the drained node delivered.
+    """
     owner, standby = nodes.heal()
     with publishing(nodes, "drained") as publisher:
         publisher.after(30)
@@ -110,6 +113,8 @@ def test_a_drained_node_hands_over(nodes: Nodes, hook: Receiver) -> None:
         publisher.after(30)
         hook.wait_for(set(publisher.stop()), 60)
     assert nodes.ready(owner)["state"] == "drained"
+    status, told = nodes.servers[standby].request("GET", "/deliveries/explain?event=drained-0")
+    assert (status, b'"then":"deliver' in told, b"does not answer" in told) == (200, True, False), told.decode()
     assert asyncio.run(cluster_setup.drain(nodes.settings(owner), owner, undo=True, wait_s=30))
 
 

@@ -33,7 +33,7 @@ from recapito.composition.outbound import (
 from recapito.connections.keyring import Keyring
 from recapito.contracts.backend import Stores
 from recapito.contracts.caller import Caller
-from recapito.contracts.history import HistoryBounds
+from recapito.contracts.history import HistoryBounds, HistoryReader
 from recapito.contracts.log import Log
 from recapito.domain import limits
 from recapito.domain.capacity import Rate, needed, share_out
@@ -47,6 +47,7 @@ from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.dead_letters.search import DeadLetterSearch
 from recapito.intake.explain.explainer import Explainer
+from recapito.intake.explain.merged_history import MergedHistory
 from recapito.intake.maintenance.blob_notifier import BlobNotifier, NoticeLoop
 from recapito.intake.maintenance.crossing_notifier import CrossingNotifier
 from recapito.intake.maintenance.damage_report import DamageReport
@@ -75,6 +76,7 @@ from recapito.stores.memory import MemoryHistory
 if TYPE_CHECKING:
     from recapito.api.router.calls import PartitionCalls  # with a client of HTTP, which few servers have
     from recapito.api.router.forward import Forwarder
+    from recapito.api.router.histories import NodeHistories
 
 NO_HISTORY = MemoryHistory(HistoryBounds(0, 0), lambda: 0, capacity=0)
 Problem = Callable[[], str | None]
@@ -137,6 +139,7 @@ def make_intake(
     cluster: Callable[[], ClusterView] | None = None,
     partition: Partition = WHOLE,
     calls: "PartitionCalls | None" = None,
+    histories: "NodeHistories | None" = None,
 ) -> Intake:
     """Put the intake role together.
 
@@ -149,6 +152,7 @@ def make_intake(
     cluster: the cluster as this node knows it; None on a server of its own.
     partition: the partition of the cluster that this role serves.
     calls: the way to the other partitions; None if there are none.
+    histories: the histories of the other nodes of a cluster.
     """
     disk = _make_disk_watch(settings, stores, journal)
     full: Problem = disk.reason if disk else lambda: None
@@ -211,7 +215,19 @@ def make_intake(
     ready = partial(_readiness, stores, full, dispatch_problem, status, file, cluster)
     damages = DamageReport(stores.registry, stores.ledger, partition.first_id)
     services = _make_services(
-        settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, replayer, damages, ready
+        settings,
+        stores,
+        keyring,
+        clock,
+        journal,
+        publisher,
+        topics,
+        subscriptions,
+        redriver,
+        replayer,
+        damages,
+        ready,
+        _make_history(settings, stores, histories),
     )
     probes = make_probes(outbound.storage_clients, outbound.amqp_clients, outbound.caller)
     services = replace(
@@ -312,6 +328,12 @@ def _make_redriver(
     )
 
 
+def _make_history(settings: Settings, stores: Stores, histories: "NodeHistories | None") -> HistoryReader:
+    """The attempts of this server, and on a cluster those of the other nodes."""
+    own = stores.history or NO_HISTORY
+    return own if histories is None or not settings.history.enabled else MergedHistory(own, histories)
+
+
 def _make_services(
     settings: Settings,
     stores: Stores,
@@ -325,9 +347,9 @@ def _make_services(
     replayer: Replayer,
     damages: DamageReport,
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]],
+    history: HistoryReader,
 ) -> Services:
     """The services of the API, as far as they depend on settings and stores alone."""
-    history = stores.history or NO_HISTORY
     rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
     return Services(
         publisher=publisher,

@@ -30,22 +30,25 @@ class AttemptPage(NamedTuple):
     """Some attempts. `next` is the mark from which a further page goes on, in the same direction; None: no more.
 
     No attempt up to the mark `newest` is left for later: a reader that follows new attempts continues from there.
+    `missing` names the nodes of a cluster whose attempts are left out, because they did not answer.
     """
 
     value: list[KeptAttempt]
     next: int | None
     newest: int
+    missing: tuple[str, ...] = ()
 
 
 class SeriesPage(NamedTuple):
     """Some attempts, counted. `next` is the mark below which a further page goes on; None: no more.
 
-    A reader that follows continues from the mark `newest`.
+    A reader that follows continues from the mark `newest`; `missing` is that of an `AttemptPage`.
     """
 
     series: Series
     next: int | None
     newest: int
+    missing: tuple[str, ...] = ()
 
 
 class HistoryExtent(NamedTuple):

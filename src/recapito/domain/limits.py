@@ -216,6 +216,7 @@ HISTORY_MEMORY_EVENTS = 50_000
 HISTORY_PAGE = (1, 1000)
 HISTORY_PAGE_DEFAULT = 100
 HISTORY_EVENTS_SHOWN = 10  # of one attempt
+HISTORY_ASK_NS = 2 * SECOND  # then a node of a cluster is named as one that did not answer
 EXPLAINED_ATTEMPTS = 1000
 DESCRIBED_ATTEMPTS = 50  # of one page, whose events are read from the log
 EXPLAINED_PLACES = 20  # at which one id was published

@@ -35,6 +35,7 @@ from recapito.system.service import ServiceTask, run_services, stop_order
 
 if TYPE_CHECKING:
     from recapito.api.router.calls import PartitionCalls
+    from recapito.api.router.histories import NodeHistories
 
 
 def run_intake() -> int:
@@ -50,6 +51,7 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
     link, lost = open_link(settings, config), Loss()
     partition = Partition(config.partition, config.partitions)
     calls = None if link is None or partition.alone else _make_calls(settings, link, partition)
+    histories = None if link is None else _make_histories(settings, link, partition)
     backend = make_backend(settings, journal, lost.found, partition)
     async with backend.open_intake(clock) as stores:
         intake = make_intake(
@@ -66,6 +68,7 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
             cluster=None if link is None else _view_of(link, backend),
             partition=partition,
             calls=calls,
+            histories=histories,
         )
         wakeup.listen(intake.notifier.ring, status.update_from)
         await create_initial_resources(settings, intake.topics, stores.registry, partition)
@@ -78,6 +81,8 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
         await run_services(services, stop_order(), partial(when_applied, intake, report))
     if calls is not None:
         await calls.close()
+    if histories is not None:
+        await histories.close()
     await observers.close()
     lost.check()
 
@@ -87,6 +92,12 @@ def _make_calls(settings: Settings, link: NodeLink, partition: Partition) -> "Pa
     from recapito.composition.crossing import make_calls
 
     return make_calls(settings, lambda: link.view, partition)
+
+
+def _make_histories(settings: Settings, link: NodeLink, partition: Partition) -> "NodeHistories":
+    from recapito.composition.crossing import make_histories  # with a client of HTTP
+
+    return make_histories(settings, lambda: link.view, partition)
 
 
 def _view_of(link: NodeLink, backend: Backend) -> Callable[[], ClusterView]:

@@ -266,6 +266,7 @@ class Node:
             self.state,
             owned=sum(keeper.state is NodeState.OWNER for keeper in self._keepers),
             members={seen.member.name: seen.member.state for seen in shown},
+            urls={seen.member.name: seen.member.url for seen in shown},
             problems=problems,
             replica_lag=dict(self._findings.replica_lag),
             partitions=partitions if len(partitions) > 1 else [],

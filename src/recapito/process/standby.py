@@ -15,11 +15,12 @@ from starlette.types import ASGIApp
 
 from recapito.api.router.app import make_router, make_standby
 from recapito.api.router.forward import Forwarder
+from recapito.api.router.histories import HistoryDesk
 from recapito.api.router.partitions import PartitionRouter
 from recapito.api.server.protocol import HttpProtocol
 from recapito.composition import identity as access
 from recapito.composition.cluster_secret import make_client_of, read_secret
-from recapito.composition.crossing import make_forwarders
+from recapito.composition.crossing import make_forwarders, open_history
 from recapito.domain.cluster.view import ClusterView
 from recapito.process.app_server import AppServer
 from recapito.process.node_link import NodeLink
@@ -42,7 +43,8 @@ def run_standby() -> int:
 
 async def _run(settings: Settings, config: RoleConfig) -> None:
     link = NodeLink(config.node, settings.cluster.node_name)
-    forwarder, app = _make_app(settings, link, config.partitions)
+    histories = HistoryDesk(partial(open_history, settings, config.partitions), config.partitions)
+    forwarder, app = _make_app(settings, link, config.partitions, histories)
     link.listen(forwarder.owner_changed)
     server = AppServer(app, partial(HttpProtocol, client_of=make_client_of(settings)), access.make_tls(settings))
 
@@ -60,15 +62,18 @@ async def _run(settings: Settings, config: RoleConfig) -> None:
             await run_services([ServiceTask(lambda: server.serve(sockets=[listener]), finish)], stop, on_ready)
     finally:
         await forwarder.close()
+        await histories.close()
 
 
-def _make_app(settings: Settings, link: NodeLink, partitions: int) -> tuple[Forwarder | PartitionRouter, ASGIApp]:
+def _make_app(
+    settings: Settings, link: NodeLink, partitions: int, histories: HistoryDesk
+) -> tuple[Forwarder | PartitionRouter, ASGIApp]:
     secret, status = read_secret(settings), access.make_status_access(settings)
     if partitions == 1:
         forwarder = Forwarder(lambda: _owner_url(link.view), secret, access.make_node_tls(settings))
-        return forwarder, make_standby(forwarder, lambda: link.view, status)
+        return forwarder, make_standby(forwarder, lambda: link.view, status, histories)
     router = PartitionRouter(make_forwarders(settings, lambda: link.view, partitions), secret)
-    return router, make_router(router, lambda: link.view, status)
+    return router, make_router(router, lambda: link.view, status, histories)
 
 
 def _owner_url(view: ClusterView) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from recapito.api.auth.access import Access
 from recapito.api.router.app import make_standby
 from recapito.api.router.forward import Forwarder
+from recapito.api.router.histories import HistoryDesk
 from recapito.api.server.protocol import HttpProtocol
 from recapito.domain.cluster.member import NodeState
 from recapito.domain.cluster.view import ClusterView, StreamCopy
@@ -18,6 +19,7 @@ from tests.api.router.asking import Answer, ask_at
 from tests.kit.http_server import ArrivedRequest, CannedReply, LoopbackServer
 
 SECRET = ClusterSecret.new()
+NO_HISTORIES = HistoryDesk({}.get, 1)
 PUBLISH = (
     "POST /topics/orders/api/events?a=%2F HTTP/1.1\r\nHost: orders.example\r\nContent-Length: 2\r\nX-A: 1\r\n\r\n[]"
 )
@@ -31,7 +33,9 @@ def at_standby(view: ClusterView, talk: Callable[[Ask, Forwarder], Awaitable[Non
 
     async def run() -> None:
         forwarder = Forwarder(lambda: view.owner_url, SECRET, publish_s=publish_s)
-        server = AppServer(make_standby(forwarder, lambda: view, Access(scrape_token="s" * 20)), HttpProtocol)
+        server = AppServer(
+            make_standby(forwarder, lambda: view, Access(scrape_token="s" * 20), NO_HISTORIES), HttpProtocol
+        )
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
             serving = asyncio.create_task(server.serve(sockets=[listener]))

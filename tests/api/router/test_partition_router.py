@@ -12,6 +12,7 @@ from typing import Any
 from recapito.api.auth.access import Access
 from recapito.api.router.app import make_router, readiness_of_all
 from recapito.api.router.forward import PARTITION, Forwarder, GatheredAnswer
+from recapito.api.router.histories import HistoryDesk
 from recapito.api.router.partitions import MISSING, PartitionRouter
 from recapito.api.server.protocol import HttpProtocol
 from recapito.domain.cluster.member import NodeState
@@ -73,7 +74,7 @@ def at_router(them: Partitions, talk: Talk) -> None:
                 for number in range(P)
             ],
         )
-        app = make_router(router, lambda: view, Access(status_authenticated=False))
+        app = make_router(router, lambda: view, Access(status_authenticated=False), HistoryDesk({}.get, 1))
         server = AppServer(app, HttpProtocol)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]

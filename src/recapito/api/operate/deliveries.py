@@ -15,7 +15,7 @@ from recapito.api.body import BodyReader
 from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_instant, read_query
 from recapito.api.operate.known_names import unknown_name
 from recapito.api.services import Services
-from recapito.api.wire.attempt import places_of, show_attempt, show_explanation
+from recapito.api.wire.attempt import missing_nodes, places_of, show_attempt, show_explanation
 from recapito.api.wire.decode import Body, Shown, check_choice, check_length, check_range, invalid
 from recapito.api.wire.decode import decode as decode_body
 from recapito.contracts.history import KeptAttempt
@@ -100,6 +100,7 @@ class Deliveries:
         extent = await self._history.extent()
         return answer(
             {
+                **missing_nodes(page.missing),
                 "value": await self._show(page.value, selection, wanted.describe),
                 "next": None if page.next is None else str(page.next),
                 "newest": str(page.newest),

@@ -11,10 +11,12 @@ from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
 from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_query
 from recapito.api.services import Services
+from recapito.api.wire.attempt import missing_nodes
 from recapito.api.wire.decode import Body, Shown, check_range
+from recapito.contracts.history import SeriesPage
 from recapito.domain import limits
 from recapito.domain.history.attempt import AttemptQuery
-from recapito.domain.history.series import Bucket, Series
+from recapito.domain.history.series import Bucket
 from recapito.domain.instant import MILLISECOND, SECOND, stamp
 
 PATH = "/deliveries/series"
@@ -44,27 +46,29 @@ class DeliverySeries:
         width = check_range(wanted.seconds, limits.SERIES_SECONDS, "seconds") * SECOND
         since = (now // width - check_range(wanted.buckets, limits.SERIES_BUCKETS, "buckets") + 1) * width
         selection = AttemptQuery(topic=wanted.topic, subscription=wanted.subscription, since=since)
-        series, newest, complete = await self._count(selection, width, wanted.after)
-        buckets = sorted(series.buckets.items())
+        page = await self._count(selection, width, wanted.after)
+        buckets = sorted(page.series.buckets.items())
         return answer(
             {
+                **missing_nodes(page.missing),
                 "value": [_show_bucket(number * width, bucket) for number, bucket in buckets],
-                "newest": newest,
-                "complete": complete,
+                "newest": page.newest,
+                "complete": page.next is None,
                 "now": stamp(now),
             }
         )
 
-    async def _count(self, selection: AttemptQuery, width: int, after: int) -> tuple[Series, int, bool]:
-        """The counts, the newest mark, and whether every attempt was counted."""
-        page = await self._history.series(selection, width, after, None)
-        series, newest = page.series, page.newest
+    async def _count(self, selection: AttemptQuery, width: int, after: int) -> SeriesPage:
+        """The counts and the newest mark; `next` is None if every attempt was counted."""
+        first = await self._history.series(selection, width, after, None)
+        following = first.next
         for _ in range(limits.SERIES_SLICES - 1):
-            if page.next is None:
+            if following is None:
                 break
-            page = await self._history.series(selection, width, after, page.next)
-            series.merge(page.series)
-        return series, newest, page.next is None
+            page = await self._history.series(selection, width, after, following)
+            first.series.merge(page.series)
+            following = page.next
+        return first._replace(next=following)
 
 
 def _show_bucket(at: int, bucket: Bucket) -> Shown:

@@ -1,4 +1,4 @@
-"""The ASGI applications of a standby and of a router: three paths of their own, everything else forwarded to owners."""
+"""The ASGI applications of a standby and of a router: a few paths of their own, everything else forwarded to owners."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from hmac import compare_digest
@@ -15,6 +15,7 @@ from recapito.api.operate.metric_table import READY
 from recapito.api.operate.prometheus_text import CONTENT_TYPE, Metric, PrometheusText, labels
 from recapito.api.publish.authenticate import bearer_of
 from recapito.api.router.forward import ForwardCounts, Forwarder, GatheredAnswer
+from recapito.api.router.histories import HistoryDesk
 from recapito.api.router.partitions import PartitionRouter
 from recapito.api.router.relabel import SHOWN_BY_ROUTER, Relabelled
 from recapito.domain.cluster.member import NodeState
@@ -26,8 +27,10 @@ _NO_TOKEN = msgspec.json.encode(
 )
 
 
-def make_standby(forwarder: Forwarder, view: Callable[[], ClusterView], access: Access) -> ASGIApp:
-    """Health, readiness and metrics of this node, and the owner's answers to everything else."""
+def make_standby(
+    forwarder: Forwarder, view: Callable[[], ClusterView], access: Access, histories: HistoryDesk
+) -> ASGIApp:
+    """Health, readiness, metrics and history of this node, and the owner's answers to everything else."""
 
     async def ready(scope: Scope, details: bool) -> tuple[int, dict[str, Any]]:
         return readiness(view(), details)
@@ -35,11 +38,13 @@ def make_standby(forwarder: Forwarder, view: Callable[[], ClusterView], access: 
     async def metrics(scope: Scope) -> bytes:
         return _metrics(view(), forwarder.counts, CLUSTER_TABLE)
 
-    return _make_app(forwarder, access, ready, metrics)
+    return _make_app(forwarder, access, ready, metrics, histories)
 
 
-def make_router(router: PartitionRouter, view: Callable[[], ClusterView], access: Access) -> ASGIApp:
-    """Health, readiness and metrics of this node with its partitions, and the partitions' answers to the rest."""
+def make_router(
+    router: PartitionRouter, view: Callable[[], ClusterView], access: Access, histories: HistoryDesk
+) -> ASGIApp:
+    """Health, readiness, metrics and history of this node's partitions, and the partitions' answers to the rest."""
 
     async def ready(scope: Scope, details: bool) -> tuple[int, dict[str, Any]]:
         near = await router.near(scope, scope["path"])
@@ -52,7 +57,7 @@ def make_router(router: PartitionRouter, view: Callable[[], ClusterView], access
                 relabelled.add(answer.body, number)
         return relabelled.to_bytes()
 
-    return _make_app(router, access, ready, metrics)
+    return _make_app(router, access, ready, metrics, histories)
 
 
 def _make_app(
@@ -60,6 +65,7 @@ def _make_app(
     access: Access,
     ready: Callable[[Scope, bool], Awaitable[tuple[int, dict[str, Any]]]],
     metrics: Callable[[Scope], Awaitable[bytes]],
+    histories: HistoryDesk,
 ) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http"
@@ -73,6 +79,8 @@ def _make_app(
             await _answer(send, scope, 401, _JSON, _NO_TOKEN)
         elif path == "/metrics":
             await _answer(send, scope, 200, CONTENT_TYPE, await metrics(scope))
+        elif histories.is_asked(scope):
+            await histories(scope, receive, send)
         else:
             await rest(scope, receive, send)
 

@@ -102,6 +102,12 @@ def add_series(values: Sequence[Sequence[Shown]]) -> list[Shown]:
     return [add(buckets[at]) for at in sorted(buckets)]
 
 
+def missing_nodes(pages: Sequence[Shown]) -> Shown:
+    """The nodes whose attempts any of the pages lacks."""
+    names = sorted({name for page in pages for name in page.get("missingNodes", ())})
+    return {"missingNodes": names} if names else {}
+
+
 def split_marks(token: str | None, partitions: int) -> list[str | None]:
     """The mark of each partition; None where none is known."""
     marks = token.split("-") if token else []

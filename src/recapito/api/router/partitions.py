@@ -383,6 +383,7 @@ class PartitionRouter:
         newest = [str(pages[number]["newest"]) if number in pages else mark for number, mark in enumerate(marks)]
         body = {
             **_last(pages),
+            **merge.missing_nodes(list(pages.values())),
             "value": merge.add_series([page["value"] for page in pages.values()]),
             "newest": merge.join_marks(newest),
             "complete": all(page["complete"] for page in pages.values()),
@@ -407,6 +408,7 @@ class PartitionRouter:
         unknown = [page["unknown"] for page in pages.values()]
         body = {
             **_last(pages),
+            **merge.missing_nodes(list(pages.values())),
             "value": value,
             "next": following,
             "newest": merge.join_marks(newest),

@@ -51,6 +51,11 @@ def _is_meant(event: AttemptedEvent, selection: AttemptQuery) -> bool:
     return by_event and (selection.search is None or selection.search in event.id)
 
 
+def missing_nodes(names: Sequence[str]) -> Shown:
+    """The field for nodes of a cluster that did not answer, if there are any."""
+    return {"missingNodes": list(names)} if names else {}
+
+
 def _show(mark: int, attempt: Attempt, events: Sequence[AttemptedEvent]) -> Shown:
     return {
         "mark": str(mark),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from recapito.cli.text.terminal import plain
+from recapito.domain.cluster.member import silent_nodes
 from recapito.domain.cluster.partition import silent
 from recapito.domain.delivery.headers import SAS_KEY
 from recapito.errors import CallerError, NotFound
@@ -60,6 +61,7 @@ class ApiClient:
         self._connection: http.client.HTTPConnection | None = None
         self._used_at = 0.0
         self.missing: set[int] = set()  # partitions of the cluster that answers lacked
+        self.silent: set[str] = set()  # nodes of the cluster whose attempts answers lacked
         self.warn: Callable[[str], None] = _warn
 
     def __repr__(self) -> str:
@@ -108,6 +110,9 @@ class ApiClient:
         if isinstance(decoded, dict) and (found := set(decoded.get("missingPartitions", ())) - self.missing):
             self.missing |= found
             self.warn(left_out(found))
+        if isinstance(decoded, dict) and (nodes := set(decoded.get("missingNodes", ())) - self.silent):
+            self.silent |= nodes
+            self.warn(f"{silent_nodes(nodes)}: attempts that were made there are missing")
         return decoded
 
     def _ask(self, method: str, target: str, content: bytes | None, timeout_s: float) -> ApiAnswer:

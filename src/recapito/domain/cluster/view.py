@@ -49,7 +49,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     term: the number of the owner's lease; it grows with each change of owners.
     renewed_at: the instant of the monotonic clock before this node's lease was last renewed; 0: it holds none.
     owned: the number of partitions that this node owns.
-    members: the living nodes with their states.
+    members, urls: the living nodes with their states, and with their URLs.
     problems: why the cluster is not healthy, by the name of a check.
     replica_lag: the operations that each server is behind, the worst of both streams.
     """
@@ -63,6 +63,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     renewed_at: int = 0
     owned: int = 0
     members: dict[str, str] = {}
+    urls: dict[str, str] = {}
     copies: list[StreamCopy] = []
     problems: dict[str, str] = {}
     replica_lag: dict[str, int] = {}

@@ -12,6 +12,7 @@ from recapito.contracts.history import HistoryReader, KeptAttempt
 from recapito.contracts.log import EntryKind, Log
 from recapito.contracts.registry import Registry
 from recapito.domain import limits
+from recapito.domain.cluster.member import silent_nodes
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.explanation import FilteredEvent
@@ -102,11 +103,12 @@ class EventLookup:
 
     async def _kept(self, id: str, notes: list[str]) -> list[KeptAttempt]:
         """The attempts of an event in history, oldest first."""
-        selection, before, kept = AttemptQuery(event=id), None, list[KeptAttempt]()
+        selection, before, kept, silent = AttemptQuery(event=id), None, list[KeptAttempt](), set[str]()
         try:
             while len(kept) < limits.EXPLAINED_ATTEMPTS:
                 page = await self._history.newest_first(selection, before, limits.EXPLAINED_ATTEMPTS - len(kept))
                 kept += page.value
+                silent |= set(page.missing)
                 before = page.next
                 if before is None:
                     break
@@ -114,6 +116,8 @@ class EventLookup:
                 notes.append(f"Only the newest {limits.EXPLAINED_ATTEMPTS} attempts are shown.")
         except StoreFailed:
             notes.append("History cannot be read at the moment, so attempts are missing here.")
+        if silent:
+            notes.append(f"{silent_nodes(silent)}: attempts that were made there are missing here.")
         return kept[::-1]
 
     async def _find_in_logs(self, id: str, topic: Topic | None, notes: list[str]) -> FoundEvent | None:
