@@ -281,6 +281,28 @@ def test_a_node_that_was_killed_starts_again_at_once() -> None:
     play(story)
 
 
+def test_an_owner_whose_roles_fail_hands_over() -> None:
+    """It owns as long as no other node could; afterwards it leaves the store to the other one, unless that is gone."""
+
+    async def story(world: World) -> None:
+        (a,) = world.start("a")
+        await world.until(lambda: world.owners == ["a"])
+        a.roles.fail = True
+        await world.run(20)
+        assert world.owners == ["a"]
+        world.start("b")
+        assert await world.until(lambda: world.owners == ["b"]) < 5
+        await world.run(60)
+        assert (world.owners, world.fence.claims) == (["b"], 2)
+        world.nodes["b"].roles.fail = True
+        await world.run(60)
+        assert world.owners == ["b"], "the other one is no better"
+        world.kill("b")
+        await world.until(lambda: world.owners == ["a"], 20)
+
+    play(story)
+
+
 def test_a_clock_that_is_off_does_not_own() -> None:
     """A node whose clock is two seconds ahead stands by and says why."""
 

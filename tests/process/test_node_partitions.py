@@ -194,6 +194,22 @@ def test_a_partition_that_a_node_cannot_load_goes_to_another() -> None:
     play(story)
 
 
+def test_a_partition_whose_roles_fail_goes_to_another_node() -> None:
+    """It does not come back soon, and the node that failed gets another one for it."""
+
+    async def story(world: Spread) -> None:
+        (a, b) = world.join("a", "b")
+        await world.until(lambda: world.shares == {"a": 3, "b": 3}, 15)
+        number = min(a.owned)
+        a.roles[number].fail = True
+        assert await world.until(lambda: number in b.owned, 20) < 8
+        await world.run(120)
+        assert number in b.owned
+        assert world.shares == {"a": 3, "b": 3}
+
+    play(story)
+
+
 def test_a_preferred_node_that_cannot_claim_does_not_keep_a_partition_away() -> None:
     """Another node owns it after a while, and does not hand it over again at once."""
 

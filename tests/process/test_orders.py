@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+from recapito.process.child import Restarts
+
 ROLE = """
 import msgspec
 from recapito.system.service import run_configured, stop_order
@@ -28,6 +30,16 @@ async def run(config):
 
 raise SystemExit(run_configured(dict, run))
 """
+
+
+def test_a_process_that_ends_again_and_again_fails() -> None:
+    """The pauses grow to five seconds; eight ends in a row are a failure, and a steady run makes up for all of them."""
+    restarts, paused = Restarts(), 0.0
+    while not restarts.fail:
+        restarts = restarts.after(0.5)
+        paused += restarts.pause_s
+    assert (restarts.falls, restarts.pause_s, round(paused)) == (8, 5, 16)
+    assert restarts.after(11) == Restarts()
 
 
 def test_a_process_whose_store_does_not_answer_says_so_in_one_line() -> None:

@@ -59,6 +59,7 @@ class FakeRoles:
         self.view: ClusterView | None = None
         self.lost = asyncio.Event()
         self.expected = False
+        self.fail = False
 
     async def stand_by(self, stopping: asyncio.Event) -> None:
         self.runs = "standby"

@@ -157,6 +157,8 @@ class SimRoles:
     async def stand_by(self, stopping: asyncio.Event) -> None:
         await stopping.wait()
 
+    fail = False
+
     async def own(self, newest: int, stopping: asyncio.Event) -> bool:
         self.serves = True
         try:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
+from typing import NamedTuple
 
 from recapito.observability.journal import Journal
 
@@ -18,6 +19,7 @@ GRACE_S = 10.0
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 5.0
 STEADY_S = 10.0
+FALLS = 8  # endings in a row, each soon after a start: half a minute
 
 
 class Ending(Enum):
@@ -26,6 +28,24 @@ class Ending(Enum):
     STOPPED = os.EX_OK
     REFUSED = os.EX_CONFIG
     LOST = os.EX_UNAVAILABLE
+
+
+class Restarts(NamedTuple):
+    """The pace at which a process that ends is started again: twice as slow after each end soon after a start."""
+
+    pause_s: float = FIRST_PAUSE_S
+    falls: int = 0  # such ends in a row
+
+    def after(self, lasted_s: float) -> "Restarts":
+        """The pace after a process that ran so long."""
+        if lasted_s > STEADY_S:
+            return Restarts()
+        return Restarts(min(self.pause_s * 2, LONGEST_PAUSE_S), self.falls + 1)
+
+    @property
+    def fail(self) -> bool:
+        """Whether starting it again has not helped for a while."""
+        return self.falls >= FALLS
 
 
 class Child:
@@ -51,13 +71,18 @@ class Child:
         self._journal = journal
         self._warm: asyncio.subprocess.Process | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._restarts = Restarts()
 
     def __repr__(self) -> str:
         return f"<Child {self._role}>"
 
+    @property
+    def fails(self) -> bool:
+        """Whether it ends soon after each start."""
+        return self._restarts.fail
+
     async def keep(self, stopping: asyncio.Event) -> Ending:
         """Keep it running until `stopping` is set, or a restart would not help."""
-        pause = FIRST_PAUSE_S
         loop = asyncio.get_running_loop()
         while not stopping.is_set():
             began = loop.time()
@@ -71,9 +96,9 @@ class Child:
             if ended.result() in (Ending.REFUSED.value, Ending.LOST.value):
                 return Ending(ended.result())
             self._journal("role.ended", role=self._role, code=ended.result())
-            pause = FIRST_PAUSE_S if loop.time() - began > STEADY_S else min(pause * 2, LONGEST_PAUSE_S)
+            self._restarts = self._restarts.after(loop.time() - began)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), pause)
+                await asyncio.wait_for(stopping.wait(), self._restarts.pause_s)
         return Ending.STOPPED
 
     async def warm(self) -> None:

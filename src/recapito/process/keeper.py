@@ -27,6 +27,8 @@ LOOK_NS = SECOND // 4
 CLAIM_PAUSE_NS = SECOND // 2
 CLAIM_NS = 15 * SECOND
 REFUSED_PAUSE_NS = 2 * SECOND
+UNFIT_NS = 300 * SECOND
+"""A node whose roles end again and again leaves the partition to others for this long."""
 
 
 class Copies(Protocol):
@@ -50,6 +52,10 @@ class PartitionRoles(Protocol):
 
     async def own(self, newest: int, stopping: asyncio.Event) -> bool:
         """Run intake and dispatch until `stopping` is set. True: they lost the store to another node before."""
+
+    @property
+    def fail(self) -> bool:
+        """Whether intake or dispatch ends again and again while this node owns."""
 
     def expect(self, soon: bool) -> None:
         """Have intake and dispatch loaded, if this node is the next one to own."""
@@ -102,6 +108,7 @@ class Keeper:
         self._free_since: int | None = None  # the first of the looks in a row at which this node could have tried
         self._misplaced_since: int | None = None  # the first of the looks in a row that preferred another owner
         self._stays_until = 0  # it hands over to no preferred node before this
+        self._unfit_until = 0
         self._revision: int | None = None  # of our lease; None: to be looked up
         self._last_term = 0
         self._newest = 0
@@ -116,6 +123,11 @@ class Keeper:
             keeping = await self._stand_by(stopping)
             if keeping is not None:
                 await self._own(keeping, stopping)
+
+    @property
+    def unfit(self) -> bool:
+        """Whether the roles have lately ended again and again here."""
+        return self._node.monotonic() < self._unfit_until
 
     async def look_at_copies(self) -> None:
         self.copies = await self._parts.copies_now()
@@ -266,13 +278,24 @@ class Keeper:
             await asyncio.wait([roles] if self._leaving is None else [roles, self._leaving])
             self._watch = rules.owned(self._watch, since, node.monotonic())
             await self._let_go(keeping)
+        if self.unfit:
+            self._watch = rules.unclaimed(self._watch, node.monotonic())
         if roles.result():
             self._watch = rules.fenced(self._watch, node.monotonic())
             self._journal("node.fenced", node=node.name, times=self._watch.fenced)
 
     def _should_yield(self) -> bool:
-        """Whether another node should own: the clock of this one stays off, or the other is the preferred owner."""
-        return self._node.clock_stays_off() or (not self.partition.alone and self._is_misplaced())
+        """Whether another node should own: this one's clock stays off, its roles fail, or the other is preferred."""
+        yields = self._node.clock_stays_off() or self._fails()
+        return yields or (not self.partition.alone and self._is_misplaced())
+
+    def _fails(self) -> bool:
+        """Whether the roles end again and again, for want of room on the disk say, and another node could own."""
+        if not self._parts.roles.fail or not self._node.has_other(self.partition.number):
+            return False
+        self._unfit_until = self._node.monotonic() + UNFIT_NS
+        self._journal("node.roles_fail", node=self._node.name)
+        return True
 
     def _is_misplaced(self) -> bool:
         """Whether another node has been the preferred owner for a while, and it is this partition's turn to move."""

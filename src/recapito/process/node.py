@@ -196,8 +196,9 @@ class Node:
         parts = self._parts
         copies = [copy for keeper in self._keepers for copy in keeper.copies]
         behind = sum(copy.behind for copy in copies) if copies else None
-        gone = len(self._keepers) > 1 and (self._standing.leaving or self._standing.drained)
-        lacks = [each.partition.number for each in self._keepers if gone or each.state is NodeState.STARTING]
+        several = len(self._keepers) > 1
+        gone = several and (self._standing.leaving or self._standing.drained)
+        lacks = [each for each in self._keepers if gone or each.unfit or (several and each.state is NodeState.STARTING)]
         told = ClusterMember(
             parts.name,
             self._standing.id,
@@ -207,7 +208,7 @@ class Node:
             parts.formats,
             behind,
             parts.clock.now(),
-            lacks if len(self._keepers) > 1 else [],
+            [keeper.partition.number for keeper in lacks],
         )
         await parts.peers.announce(told, news=gone and not self._told_gone)
         self._told_gone = gone

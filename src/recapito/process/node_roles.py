@@ -138,6 +138,10 @@ class OwningRoles:
             elif not soon and self._supervisor is not None:
                 self._warming = asyncio.create_task(self._cool())
 
+    @property
+    def fail(self) -> bool:
+        return self._owning is not None and self._owning.fails
+
     async def own(self, newest: int, stopping: asyncio.Event) -> bool:
         """Run intake and dispatch. The standby role may still be ending: it answers what it has begun."""
         self._links.running = {*OWNING}
@@ -221,6 +225,10 @@ class WholeRoles:
 
     def expect(self, soon: bool) -> None:
         """A standby of one partition always has both roles loaded."""
+
+    @property
+    def fail(self) -> bool:
+        return self._owning.fail
 
     async def own(self, newest: int, stopping: asyncio.Event) -> bool:
         """Run intake and dispatch, which load now if they have not."""

@@ -75,6 +75,10 @@ class Standing:
         """The node that should own a partition; None if no node can."""
         return self._placed.get(partition)
 
+    def has_other(self, partition: int) -> bool:
+        """Whether another node could own a partition."""
+        return any(name != self.name and partition not in lacks for name, lacks in self._able.items())
+
     def is_next(self, partition: int, owner: str) -> bool:
         """Whether this node should own a partition that another one owns: now, or once that one is gone."""
         if self.drained or self.monotonic() - self.joined_at < SPARE_NS:

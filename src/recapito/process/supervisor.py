@@ -96,6 +96,11 @@ class Supervisor:
     def __repr__(self) -> str:
         return f"<Supervisor of {', '.join(self._roles)}>"
 
+    @property
+    def fails(self) -> bool:
+        """Whether a role ends soon after each start."""
+        return any(child.fails for child in self._roles.values())
+
     async def warm(self) -> None:
         """Have both roles load their modules, so that `run` need not wait for that."""
         for child in self._roles.values():

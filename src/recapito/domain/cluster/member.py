@@ -41,7 +41,8 @@ class ClusterMember(msgspec.Struct, frozen=True):
     formats: the versions of the stored formats that it reads and writes.
     behind: the messages of the streams that it has not applied yet; None if it does not know.
     wall: its clock when it said this, in ns.
-    lacks: the partitions that it cannot own: it has not loaded their copies, or it is drained or stops, which is all.
+    lacks: the partitions that it cannot own: it has not loaded their copies, its roles end again and again, or it is
+        drained or stops, which is all.
     """
 
     name: str
