@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from msgspec.structs import replace
 
 from recapito.contracts.ledger import AttemptTotals, Drop, LaneRow, Settlement, SkippedDeadLetters
+from recapito.contracts.stream import Streams
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.hold import Hold
@@ -23,6 +25,7 @@ from recapito.errors import Conflict, StoreStale
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from tests.kit.fake_stream import FakeServer, FakeStreams
+from tests.kit.nats_cluster import NatsCluster
 from tests.kit.replicated import open_node
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment
 
@@ -330,8 +333,9 @@ def _lawful(id: int, lane: LaneRow | None, stored: Any, waiting: set[DeliveryId]
 class ReplicatedStoresAgree(StoresAgree):
     """The same with the store of a cluster: each reopening is a takeover by the other one of two nodes."""
 
-    def __init__(self) -> None:
-        self.streams = FakeStreams(FakeServer("LOG", max_body=4096), FakeServer("LANES", max_body=4096))
+    def __init__(self, streams: Streams | None = None) -> None:
+        fake = FakeStreams(FakeServer("LOG", max_body=4096), FakeServer("LANES", max_body=4096))
+        self.streams: Streams = fake if streams is None else streams
         self.nodes = itertools.count()
         super().__init__()
 
@@ -359,3 +363,10 @@ TestStoresAgree.settings = settings(
 )
 TestReplicatedStoresAgree = ReplicatedStoresAgree.TestCase
 TestReplicatedStoresAgree.settings = settings(TestStoresAgree.settings, max_examples=25)
+
+
+@pytest.mark.xdist_group("nats")
+def test_stores_agree_on_real_servers(nats: NatsCluster) -> None:
+    """The same on three real NATS servers."""
+    few = settings(TestStoresAgree.settings, max_examples=6, stateful_step_count=40)
+    run_state_machine_as_test(lambda: ReplicatedStoresAgree(nats.emptied_streams()), settings=few)
