@@ -4,9 +4,10 @@ import asyncio
 import os
 from time import monotonic_ns
 
+from recapito.domain import limits
 from recapito.domain.cluster.lease import SEND_NS
 from recapito.domain.cluster.member import NodeState
-from recapito.domain.cluster.view import ClusterView
+from recapito.domain.cluster.view import ClusterView, PartitionView
 from recapito.process.node_link import LinkEnds, NodeLink
 
 
@@ -56,3 +57,26 @@ def test_a_role_that_is_slow_stops_nobody() -> None:
     for term in range(1000):
         ends.tell(view(term))
     ends.close()
+
+
+def test_the_largest_view_is_one_datagram() -> None:
+    """Its names and URLs may be as long as those of hosts, for as many members and partitions as there may be."""
+    url = f"https://{'h' * 253}:65535"
+    names = [f"{number:02}".ljust(64, "n") for number in range(limits.CLUSTER_MEMBERS)]
+    partitions = [PartitionView(number, NodeState.OWNER, names[0], url) for number in range(limits.PARTITIONS)]
+    members, urls = dict.fromkeys(names, "owner"), dict.fromkeys(names, url)
+    largest = ClusterView(names[0], NodeState.OWNER, members=members, urls=urls, partitions=partitions)
+
+    async def run() -> None:
+        ends, arrived = LinkEnds(("intake",)), asyncio.Event()
+        link = NodeLink(os.dup(ends.of_roles["intake"].fileno()), "a")
+        ends.running = {"intake"}
+        link.listen(arrived.set)
+        ends.tell(largest)
+        await asyncio.wait_for(arrived.wait(), 20)
+        assert link.view == largest
+        asyncio.get_running_loop().remove_reader(link._end.fileno())
+        link._end.close()
+        ends.close()
+
+    asyncio.run(run())
