@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from recapito.cli.text.terminal import plain
-from recapito.domain.cluster.member import silent_nodes
-from recapito.domain.cluster.partition import silent
+from recapito.domain.cluster.partition import silent, silent_nodes
 from recapito.domain.delivery.headers import SAS_KEY
 from recapito.errors import CallerError, NotFound
 

@@ -4,7 +4,7 @@ The law: a member that reads other formats than the owner writes never follows n
 is wrong does not own: an owner hands over once another could own.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -102,11 +102,3 @@ def admission_problem(name: str, id: str, formats: str, others: Iterable[Sightin
                 "of the new version, and start them with it."
             )
     return None
-
-
-def silent_nodes(names: Collection[str]) -> str:
-    """The words for operators that nodes do not answer, without a full stop."""
-    quoted = ", ".join(f"'{name}'" for name in sorted(names))
-    if len(names) == 1:
-        return f"Node {quoted} of the cluster does not answer"
-    return f"Nodes {quoted} of the cluster do not answer"

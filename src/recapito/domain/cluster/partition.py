@@ -49,6 +49,14 @@ def silent(partitions: Collection[int]) -> str:
     return f"Partitions {names} of the cluster do not answer"
 
 
+def silent_nodes(names: Collection[str]) -> str:
+    """The words for operators that nodes do not answer, without a full stop."""
+    quoted = ", ".join(f"'{name}'" for name in sorted(names))
+    if len(names) == 1:
+        return f"Node {quoted} of the cluster does not answer"
+    return f"Nodes {quoted} of the cluster do not answer"
+
+
 def home_of_id(id: int) -> int:
     """The partition that gave out the id of a topic or a subscription, or the number of a damaged record."""
     return id >> ID_BITS

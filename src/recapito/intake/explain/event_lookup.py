@@ -12,7 +12,7 @@ from recapito.contracts.history import HistoryReader, KeptAttempt
 from recapito.contracts.log import EntryKind, Log
 from recapito.contracts.registry import Registry
 from recapito.domain import limits
-from recapito.domain.cluster.member import silent_nodes
+from recapito.domain.cluster.partition import silent_nodes
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.explanation import FilteredEvent
