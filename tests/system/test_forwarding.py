@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.terminal import ok, recapito
-from tests.kit import launch
+from tests.kit.ports import free_port
 from tests.system.machine import GROUP, VERSION, Server, receiver, server, until
 
 CLOUD = "/subscriptions/cloud/resourceGroups/far/providers/Microsoft.EventGrid"
@@ -25,7 +25,7 @@ def forward(edge: Server, cloud: Server, topic: str = "demo", key: str | None = 
 
 def test_everything_arrives_though_both_are_killed(tmp_path: Path) -> None:
     """Roles and the parent of either server are killed while events pass; each id arrives, with its time and data."""
-    port = launch.free_port()
+    port = free_port()
     with receiver() as hook, server(tmp_path / "edge") as edge:
         with server(tmp_path / "cloud", port=port) as cloud:
             forward(edge, cloud)
